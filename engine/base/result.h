@@ -1,0 +1,166 @@
+// Result<T>: a value or an Error, for everything that depends on the outside world.
+// An Error is a code (the same in C++, TypeScript and on the command line) and a full sentence;
+// callers that know more put their context in front ("Model \"x.gguf\": Tensor ...").
+// Non-goals: exceptions, error categories, source locations.
+#pragma once
+
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+
+namespace nonstop {
+
+// The order is part of the binary interface; append only. Names: ErrorCodeName.
+enum class ErrorCode : uint8_t {
+  kInternal = 1,             // a fault of ours
+  kInvalidArgument,          // an option or a request field is out of range
+  kNotGguf,                  // the bytes are no GGUF file (HTML, LFS pointer, empty, ...)
+  kTruncated,                // the file ends before what it promises
+  kMalformed,                // a length, offset, count or type in the file cannot be right
+  kUnsupportedVersion,       // a GGUF version that we do not read
+  kUnsupportedArchitecture,  // general.architecture has no row in the registry
+  kUnsupportedType,          // a tensor type that we do not compute with
+  kUnsupportedTokenizer,     // tokenizer model or pre-tokenizer unknown
+  kMissingMetadata,          // a required key is not there
+  kMissingTensor,            // a required tensor is not there
+  kWrongShape,               // a tensor's shape does not fit the hyper-parameters
+  kBadWeights,               // NaN or infinity in the weights, or in the logits computed from them
+  kContextOverflow,          // the prompt does not fit the context
+  kOutOfMemory,              // memory.grow failed or a stated limit was reached
+  kTemplateError,            // the chat template is hostile or wrong
+  kNoTemplate,               // the model has no chat template and the request needs one
+  kNotFound,                 // no such file, model or URL
+  kNetwork,                  // download failed
+  kStorage,                  // cache folder not writable, disk or quota full
+  kAborted,                  // the caller asked to stop
+  kTimeout,                  // a bounded wait ended
+  kBusy,                     // port or resource in use, too many requests
+  kBackendFailed,            // self-test or device failed
+  kWrongState,               // called in the wrong order
+};
+
+// "internal", "invalid_argument", "not_gguf", ...
+const char* ErrorCodeName(ErrorCode code);
+
+struct [[nodiscard]] Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+
+  // Puts `context` in front: "Context: message".
+  Error With(std::string_view context) &&;
+};
+
+// printf-style constructor: MakeError(ErrorCode::kTruncated, "Tensor \"%s\" ends at byte (%llu)...")
+[[gnu::format(printf, 2, 3)]] Error MakeError(ErrorCode code, const char* format, ...);
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : has_value_(true) { new (&value_) T(std::move(value)); }  // NOLINT(*-explicit-*)
+  Result(Error error) : has_value_(false) { new (&error_) Error(std::move(error)); }  // NOLINT
+  Result(Result&& other) noexcept : has_value_(other.has_value_) {
+    if (has_value_) {
+      new (&value_) T(std::move(other.value_));
+    } else {
+      new (&error_) Error(std::move(other.error_));
+    }
+  }
+  Result& operator=(Result&& other) noexcept {
+    if (this != &other) {
+      this->~Result();
+      new (this) Result(std::move(other));
+    }
+    return *this;
+  }
+  Result(const Result&) = delete;
+  Result& operator=(const Result&) = delete;
+  ~Result() {
+    if (has_value_) {
+      value_.~T();
+    } else {
+      error_.~Error();
+    }
+  }
+
+  bool ok() const { return has_value_; }
+  explicit operator bool() const { return has_value_; }
+  T& value() & {
+    CHECK(has_value_);
+    return value_;
+  }
+  const T& value() const& {
+    CHECK(has_value_);
+    return value_;
+  }
+  T&& value() && {
+    CHECK(has_value_);
+    return std::move(value_);
+  }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const& {
+    CHECK(!has_value_);
+    return error_;
+  }
+  Error&& error() && {
+    CHECK(!has_value_);
+    return std::move(error_);
+  }
+
+ private:
+  bool has_value_;
+  union {
+    T value_;
+    Error error_;
+  };
+};
+
+// Result<void>: success or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : ok_(false), error_(std::move(error)) {}  // NOLINT(*-explicit-*)
+  bool ok() const { return ok_; }
+  explicit operator bool() const { return ok_; }
+  const Error& error() const& {
+    CHECK(!ok_);
+    return error_;
+  }
+  Error&& error() && {
+    CHECK(!ok_);
+    return std::move(error_);
+  }
+
+ private:
+  bool ok_ = true;
+  Error error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace nonstop
+
+#define NONSTOP_CONCAT_INNER(a, b) a##b
+#define NONSTOP_CONCAT(a, b) NONSTOP_CONCAT_INNER(a, b)
+
+// TRY(expression): returns its Error from the enclosing function, if it has one.
+#define TRY(expression)                                                     \
+  do {                                                                      \
+    auto&& try_result = (expression);                                       \
+    if (!try_result.ok()) return std::move(try_result).error();             \
+  } while (0)
+
+// ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns F's Error.
+#define ASSIGN_OR_RETURN(declaration, expression)                                          \
+  auto NONSTOP_CONCAT(result_, __LINE__) = (expression);                                   \
+  if (!NONSTOP_CONCAT(result_, __LINE__).ok())                                             \
+    return std::move(NONSTOP_CONCAT(result_, __LINE__)).error();                           \
+  declaration = std::move(NONSTOP_CONCAT(result_, __LINE__)).value()
