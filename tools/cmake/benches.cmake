@@ -1,0 +1,12 @@
+# Micro-benchmarks: engine/**/x_bench.cc, a binary each, in the release builds.
+file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/*_bench.cc)
+add_custom_target(nonstop_benches)
+foreach(source ${bench_sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
+  target_link_libraries(${name} PRIVATE nonstop_engine)
+  if(NONSTOP_WASM)
+    nonstop_wasm_command(${name})
+  endif()
+  add_dependencies(nonstop_benches ${name})
+endforeach()

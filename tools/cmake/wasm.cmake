@@ -1,0 +1,60 @@
+# The WebAssembly engine module: one source, four builds, chosen by two options.
+#   NONSTOP_WASM_RELAXED  relaxed SIMD (otherwise SIMD128 only)
+#   NONSTOP_WASM_THREADS  imported shared memory, TLS, and a lock around malloc
+# nonstop_wasm_command(TARGET) makes a WASI command of an executable, for the tests.
+
+set(NONSTOP_WASM_PORT_DIR ${CMAKE_SOURCE_DIR}/engine/port/wasm)
+set(NONSTOP_WASM_MAX_MEMORY 4294967296)
+
+if(NONSTOP_WASM_RELAXED)
+  add_compile_options(-mrelaxed-simd)
+endif()
+if(NONSTOP_WASM_THREADS)
+  add_compile_options(-matomics)
+endif()
+
+# Debian's compiler-rt for wasm32 was built with the stack protector, which wasi-libc lacks.
+add_library(nonstop_wasm_port OBJECT ${NONSTOP_WASM_PORT_DIR}/stack_protector.c)
+if(NONSTOP_WASM_THREADS)
+  target_sources(nonstop_wasm_port PRIVATE ${NONSTOP_WASM_PORT_DIR}/malloc_lock.cc)
+endif()
+
+function(nonstop_wasm_reactor target)
+  target_link_libraries(${target} PRIVATE nonstop_wasm_port)
+  target_link_options(
+    ${target} PRIVATE ${NONSTOP_WASM_LIB}/crt1-reactor.o --entry=_initialize --strip-all
+    --initial-memory=16777216 --max-memory=${NONSTOP_WASM_MAX_MEMORY})
+  if(NONSTOP_WASM_THREADS)
+    # wasi-libc's objects were not compiled with atomics, hence --no-check-features. It has no
+    # thread support either: its allocator is locked by wrapping every entry point.
+    target_link_options(
+      ${target} PRIVATE --shared-memory --import-memory --no-check-features
+      --export=__stack_pointer --export=__tls_size --export=__tls_align
+      --export=__wasm_init_tls)
+    foreach(name malloc free calloc realloc aligned_alloc posix_memalign)
+      target_link_options(${target} PRIVATE --wrap=${name})
+    endforeach()
+  endif()
+endfunction()
+
+function(nonstop_wasm_command target)
+  target_link_libraries(${target} PRIVATE nonstop_wasm_port)
+  target_link_options(
+    ${target} PRIVATE ${NONSTOP_WASM_LIB}/crt1-command.o --initial-memory=67108864
+    --max-memory=${NONSTOP_WASM_MAX_MEMORY})
+endfunction()
+
+function(nonstop_add_module)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/abi/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
+  if(NOT sources)
+    message(STATUS "engine/abi has no source yet: no module is built.")
+    return()
+  endif()
+  set(name "nonstop-$<IF:$<BOOL:${NONSTOP_WASM_RELAXED}>,relaxed,simd>")
+  add_executable(nonstop ${sources})
+  target_link_libraries(nonstop PRIVATE nonstop_engine)
+  nonstop_wasm_reactor(nonstop)
+  set_target_properties(
+    nonstop PROPERTIES OUTPUT_NAME "${name}$<$<BOOL:${NONSTOP_WASM_THREADS}>:-mt>")
+endfunction()
