@@ -32,6 +32,12 @@ void AppendFormat(std::string& out, const char* format, ...) {
   va_end(arguments);
 }
 
+std::string Grouped(uint64_t value) {
+  std::string out = std::to_string(value);
+  for (size_t i = out.size(); i > 3; i -= 3) out.insert(i - 3, 1, ',');
+  return out;
+}
+
 std::string Printable(std::string_view text, size_t limit) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

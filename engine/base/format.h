@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdarg>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,9 @@ namespace nonstop {
 std::string FormatV(const char* format, va_list arguments);
 
 [[gnu::format(printf, 2, 3)]] void AppendFormat(std::string& out, const char* format, ...);
+
+// 1234567 -> "1,234,567", as numbers stand in messages.
+std::string Grouped(uint64_t value);
 
 // Text from outside made safe for a message: control bytes and invalid UTF-8 become '?',
 // at most `limit` bytes, "..." marks a cut.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace nonstop {
@@ -41,6 +42,9 @@ enum class DType : uint32_t {
   kTQ1_0 = 34,
   kTQ2_0 = 35,
   kMXFP4 = 39,
+  kNVFP4 = 40,
+  kQ1_0 = 41,
+  kQ2_0 = 42,
 };
 
 struct DTypeInfo {
@@ -54,6 +58,9 @@ struct DTypeInfo {
 // The row of `type_id`, or nullptr for an id that is in no table.
 const DTypeInfo* FindDType(uint32_t type_id);
 const DTypeInfo& GetDType(DType dtype);
+
+// The whole table, ascending by id.
+std::span<const DTypeInfo> AllDTypes();
 
 // Bytes of one row of `column_count` weights; column_count must be a multiple of the block length.
 uint64_t RowSizeBytes(DType dtype, uint64_t column_count);
