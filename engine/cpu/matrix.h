@@ -25,6 +25,10 @@ struct Matrix {  // (row_count, column_count)
   const std::byte* data = nullptr;  // 64-byte aligned
 };
 
+// What MatMul should be given for weights of `dtype` when `wanted` is the user's choice: F32, F16 and
+// BF16 weights always take f32 (MatMul accepts either, but 8 bits would only cost time there).
+ActivationType ChooseActivation(DType dtype, ActivationType wanted);
+
 PackedFormat ChooseFormat(DType dtype, ActivationType activation, uint32_t column_count);
 uint64_t PackedSizeBytes(PackedFormat format, DType dtype, uint32_t row_count,
                          uint32_t column_count);
@@ -49,8 +53,14 @@ struct Activations {
   const std::byte* data = nullptr;  // (row_count, ActivationRowSizeBytes)
 };
 
+// A block with a NaN or an infinity makes NaN, in either type.
 void PrepareActivationRow(ActivationType type, const float* x, uint32_t column_count,
                           std::byte* out);
+
+// Elements [begin, begin + count) of a prepared row as the f32 values that MatMul multiplies with;
+// begin is a multiple of 32.
+void UnpackActivations(ActivationType type, const std::byte* row, uint32_t begin, uint32_t count,
+                       float* out);
 
 // y[t * y_stride + (r - row_begin)] = sum_k W[r, k] * x[t, k] for r in [row_begin, row_end) and every
 // activation row t. row_begin is a multiple of 8 for packed formats; row_end too or the matrix's end.

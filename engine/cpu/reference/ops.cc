@@ -1,0 +1,135 @@
+// Plain loops; see ops.h. Sources of the formulas are named in cpu/ops.h.
+#include "cpu/reference/ops.h"
+
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/half.h"
+
+namespace nonstop::cpu::reference {
+namespace {
+
+float LoadKv(const std::byte* row, uint32_t index, KvType type) {
+  if (type == KvType::kF16) return HalfToFloat(LoadLe<uint16_t>(row + 2 * size_t{index}));
+  return LoadLe<float>(row + 4 * size_t{index});
+}
+
+// The row of `token` in the K or V half of its page.
+const std::byte* KvRow(const AttentionArgs& args, uint64_t offset_bytes, uint32_t token) {
+  const size_t row_size_bytes = size_t{args.head_dim} * (args.kv_type == KvType::kF16 ? 2 : 4);
+  return args.pages[token / kKvPageTokenCount] + offset_bytes +
+         (token % kKvPageTokenCount) * row_size_bytes;
+}
+
+double Score(const AttentionArgs& args, const float* q, uint32_t token) {
+  const std::byte* k = KvRow(args, args.k_offset_bytes, token);
+  double sum = 0;
+  for (uint32_t i = 0; i < args.head_dim; ++i) sum += double{q[i]} * LoadKv(k, i, args.kv_type);
+  sum *= args.scale;
+  return args.soft_cap == 0 ? sum : args.soft_cap * std::tanh(sum / args.soft_cap);
+}
+
+void AttendHead(const AttentionArgs& args, const float* q, float* out) {
+  double largest = -INFINITY;
+  for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
+    args.scratch[token - args.token_begin] = static_cast<float>(Score(args, q, token));
+    largest = std::fmax(largest, args.scratch[token - args.token_begin]);
+  }
+  double total = 0;
+  for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
+    total += std::exp(args.scratch[token - args.token_begin] - largest);
+  }
+  for (uint32_t i = 0; i < args.head_dim; ++i) {
+    double sum = 0;
+    for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
+      const std::byte* v = KvRow(args, args.v_offset_bytes, token);
+      sum += std::exp(args.scratch[token - args.token_begin] - largest) *
+             LoadKv(v, i, args.kv_type);
+    }
+    out[i] = static_cast<float>(sum / total);
+  }
+}
+
+}  // namespace
+
+void RmsNorm(const float* x, const float* w, uint32_t length, float eps, float* y) {
+  double squares = 0;
+  for (uint32_t i = 0; i < length; ++i) squares += double{x[i]} * x[i];
+  const double factor = 1.0 / std::sqrt(squares / length + eps);
+  for (uint32_t i = 0; i < length; ++i) y[i] = static_cast<float>(x[i] * factor * w[i]);
+}
+
+void SiluMul(const float* gate, const float* up, uint32_t length, float* y) {
+  for (uint32_t i = 0; i < length; ++i) {
+    const double g = gate[i];
+    y[i] = static_cast<float>(g / (1.0 + std::exp(-g)) * up[i]);
+  }
+}
+
+void GeluMul(const float* gate, const float* up, uint32_t length, float* y) {
+  constexpr double kSqrt2OverPi = 0.79788456080286535588;
+  for (uint32_t i = 0; i < length; ++i) {
+    const double g = gate[i];
+    const double gelu = 0.5 * g * (1.0 + std::tanh(kSqrt2OverPi * g * (1.0 + 0.044715 * g * g)));
+    y[i] = static_cast<float>(gelu * up[i]);
+  }
+}
+
+void Add(const float* a, const float* b, uint32_t length, float* y) {
+  for (uint32_t i = 0; i < length; ++i) y[i] = a[i] + b[i];
+}
+
+void Scale(const float* x, float factor, uint32_t length, float* y) {
+  for (uint32_t i = 0; i < length; ++i) y[i] = x[i] * factor;
+}
+
+void SoftCap(const float* x, float cap, uint32_t length, float* y) {
+  for (uint32_t i = 0; i < length; ++i) {
+    y[i] = static_cast<float>(cap * std::tanh(double{x[i]} / cap));
+  }
+}
+
+void RopeTable(uint32_t position, const float* frequencies, uint32_t pair_count, float magnitude,
+               float* cos_sin) {
+  for (uint32_t i = 0; i < pair_count; ++i) {
+    const double angle = double{frequencies[i]} * position;
+    cos_sin[i] = static_cast<float>(std::cos(angle) * magnitude);
+    cos_sin[pair_count + i] = static_cast<float>(std::sin(angle) * magnitude);
+  }
+}
+
+void Rope(float* x, uint32_t head_count, uint32_t head_dim, const float* cos_sin,
+          uint32_t pair_count, RopeStyle style) {
+  CHECK(2 * pair_count <= head_dim);
+  for (uint32_t head = 0; head < head_count; ++head, x += head_dim) {
+    for (uint32_t i = 0; i < pair_count; ++i) {
+      float& a = style == RopeStyle::kAdjacent ? x[2 * i] : x[i];
+      float& b = style == RopeStyle::kAdjacent ? x[2 * i + 1] : x[pair_count + i];
+      const float cosine = cos_sin[i], sine = cos_sin[pair_count + i];
+      const float rotated_a = a * cosine - b * sine;
+      b = a * sine + b * cosine;
+      a = rotated_a;
+    }
+  }
+}
+
+void StoreKv(const float* x, uint32_t head_dim, KvType type, std::byte* out) {
+  for (uint32_t i = 0; i < head_dim; ++i) {
+    if (type == KvType::kF16) {
+      StoreLe(out + 2 * size_t{i}, FloatToHalf(x[i]));
+    } else {
+      StoreLe(out + 4 * size_t{i}, x[i]);
+    }
+  }
+}
+
+void Attention(const AttentionArgs& args) {
+  CHECK(args.token_begin < args.token_end);
+  for (uint32_t head = 0; head < args.query_head_count; ++head) {
+    const size_t offset = size_t{head} * args.head_dim;
+    AttendHead(args, args.q + offset, args.out + offset);
+  }
+}
+
+}  // namespace nonstop::cpu::reference
