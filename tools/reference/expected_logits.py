@@ -15,6 +15,8 @@ from llama_reference import Model, write_f32_copy
 PROMPT_LENGTHS = {1: [0], 7: [0, 3, 6], 33: [14, 15, 16, 17, 32], 80: [15, 16, 17, 31, 32, 33, 47, 63, 78, 79]}
 FULL_LENGTHS = (33, 80)
 TOP_COUNT = 8
+# Other forms of type_q4_0.gguf, judged by its values: name prefix -> file to open.
+SAME_AS_Q4_0 = {"split-": "split-00001-of-00003.gguf", "version2": "version2.gguf"}
 
 
 def rounded(values) -> list[float]:
@@ -56,11 +58,25 @@ def make_expected(path: Path) -> None:
     path.with_suffix(".json").write_text(json.dumps(content, separators=(",", ":")) + "\n")
 
 
+def check_same_model(folder: Path) -> None:
+    """llama.cpp loads the split and the version 2 file and computes the very same logits with them."""
+    results = []
+    for name in ("type_q4_0.gguf", *SAME_AS_Q4_0.values()):
+        model = Model(folder / name)
+        results.append(model.logits(list(range(20)), 256, 20))
+        model.close()
+    assert all((r == results[0]).all() for r in results[1:])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", type=Path, nargs="+")
-    for path in parser.parse_args().models:
-        make_expected(path)
+    parser.add_argument("paths", type=Path, nargs="+", help="models, or folders of models")
+    for path in parser.parse_args().paths:
+        for model in sorted(path.glob("*.gguf")) if path.is_dir() else [path]:
+            if not model.name.startswith(tuple(SAME_AS_Q4_0)):
+                make_expected(model)
+        if path.is_dir():
+            check_same_model(path)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ def apply_merge(seq: list[str], pair: tuple[str, str]) -> list[str]:
 
 
 def training_texts() -> list[str]:
-    return [s[:120] for s in make_strings() if s]
+    """Without the special tokens' own names, which must not become normal tokens as well, and without NUL."""
+    return [s[:120] for s in make_strings() if s and "<tool" not in s and "<|" not in s and "\0" not in s]
 
 
 @cache
@@ -86,15 +87,15 @@ def bpe_tokens(merge_count: int, whole_words: bool) -> tuple[list[str], list[int
 def sentencepiece_tokens(merge_count: int, extra_controls: list[str]) -> tuple[list[str], list[int], list[float]]:
     """Tokens, types and scores: <unk> <s> </s>, 256 bytes, pieces by rank, characters, special tokens."""
     merges = sentencepiece_merges()[:merge_count]
-    pieces = list(dict.fromkeys(a + b for a, b in merges))
+    special = {"<unk>", "<s>", "</s>", *extra_controls, *USER_TOKENS}
+    pieces = [p for p in dict.fromkeys(a + b for a, b in merges) if p not in special and not p.startswith("<0x")]
     used = Counter(c for s in training_texts() for c in s.replace(" ", "\u2581"))
     wanted = set("".join(pieces)) | ({c for c, n in used.items() if n >= 4} if merge_count > 100 else set())
     characters = sorted((c for c in wanted if c not in pieces), key=lambda c: (-used[c], c))
-    users = [t for t in USER_TOKENS if t not in pieces and t not in characters]
-    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + pieces + characters + extra_controls + users
+    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + pieces + characters + extra_controls + USER_TOKENS
     types = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL] + [TokenType.BYTE] * 256
-    types += [TokenType.NORMAL] * (len(pieces) + len(characters)) + [TokenType.CONTROL] * len(extra_controls) + [TokenType.USER_DEFINED] * len(users)
-    scores = [0.0] * 259 + [-float(i) for i in range(len(pieces) + len(characters))] + [0.0] * (len(extra_controls) + len(users))
+    types += [TokenType.NORMAL] * (len(pieces) + len(characters)) + [TokenType.CONTROL] * len(extra_controls) + [TokenType.USER_DEFINED] * len(USER_TOKENS)
+    scores = [0.0] * 259 + [-float(i) for i in range(len(pieces) + len(characters))] + [0.0] * (len(extra_controls) + len(USER_TOKENS))
     return tokens, [int(t) for t in types], scores
 
 
