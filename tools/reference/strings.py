@@ -80,6 +80,12 @@ CODE = [
     "        eight spaces\n    four spaces\n\ttab\n", "}\n\n\n}\n", "\"\"\"doc\nstring\"\"\"", "print('hi')#c", "0xDEADBEEF&0xff<<3", "i++ + ++i", "%s %d %5.2f %%", "user@example.org", "https://www.example.com/path/to/page?query=string&x=1#fragment", "ftp://user:pa55@host.example:21/%7Efile", "www.example.net, mailto:a.b+c@d-e.co.uk", "::1 fe80::1%eth0 2001:db8::/32",
 ]
 
+CASES = [
+    "camelCase", "iPhone iOS macOS eBay", "XMLHttpRequest HTTPServer parseJSON toURL", "McDonald O'Neil MacLeod's", "aB Ab AB ab aBc ABc aBC ABC abC", "HELLOworld helloWORLD", "дОМ ДОм домДОМ ДомДом", "ΑΒγδ αΒΓδ", "ÀÉîô ÉTÉ été ÉtÉ", "ǅungla ǆǅǄ aǅB",
+    "中文ABCabc中Abc文", "x2Y Y2x A1b2C3", "ºA ªb Aª Bº", "a\u0301B\u0301c A\u0301b\u0301C", "ﬁX Xﬁ", "Ꭳꭳ ꭳᎣ", "ᲐᲑგდ გᲓ", "𐐔𐐯𐐔 𐐯𐐔𐐯", "Ⓐⓐ ⓐⒷ", "ＡＢｃｄ ｃＤ", "ʰA Aʰb", "theQuickBrownFox_JumpsOver", "getHTTPResponseCode2XXOrNull",
+    "file/path/\n/more", "a/b//c///\n\n/", "!/\n/ ?//\r\n", "end.\r\n/\n.", "x /\n/ y", "#include/\n", "ſX ıI İi", "NASA's I'M I'Ll aB'S Ab'Ve",
+]
+
 EMOJI = [
     "😀", "😀😃😄", "hi 😀 there", "👍🏽👩🏿‍🚀", "👨‍👩‍👧‍👦 family", "🏳️‍🌈🏴‍☠️", "🇩🇪🇫🇷🇯🇵", "1️⃣2️⃣#️⃣", "❤️ ❤ ♥", "☃☀☁ ✓✗ ★☆", "🤷🏻‍♀️ idk", "a😀b😀c", "🫠🪿🫨", "👁️‍🗨️", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "→←↑↓ ⇒⇔", "░▒▓█▄▀", "┌─┬─┐│ │ │└─┴─┘", "♪♫ ♠♥♦♣ ⚀⚁", "©®™ ¶§† ‡ ‰", "🀄🂡🎲", "( ͡° ͜ʖ ͡°) ¯\\_(ツ)_/¯ (╯°□°)╯︵ ┻━┻",
 ]
@@ -110,7 +116,7 @@ RANGES = [
 
 def make_strings() -> list[str]:
     """The written strings, then seeded mixtures up to STRING_COUNT; no string occurs twice."""
-    written = PROSE + SCRIPTS + DIGITS + SPACES + CONTRACTIONS + CODE + EMOJI + MARKS + ODD + SPECIALS + LONG
+    written = PROSE + SCRIPTS + DIGITS + SPACES + CONTRACTIONS + CASES + CODE + EMOJI + MARKS + ODD + SPECIALS + LONG
     strings = list(dict.fromkeys(written))
     rng = random.Random(20261130)
     short = [s for s in strings if 0 < len(s) <= 24]

@@ -21,7 +21,7 @@ PHI3_CONTROLS = ("<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|
 def write_bpe(path: Path, pre: str) -> None:
     writer = GGUFWriter(path, "llama")
     writer.add_name(f"Nonstop vocabulary {pre}")
-    add_bpe(writer, pre, 1400, whole_words=True)
+    add_bpe(writer, pre, None, whole_words=True)
     if pre in ("smollm", "deepseek-llm"):
         writer.add_add_bos_token(pre == "deepseek-llm")
     if pre == "qwen2":
@@ -33,7 +33,7 @@ def write_bpe(path: Path, pre: str) -> None:
 def write_sentencepiece(path: Path, name: str, space_prefix: bool | None, controls: tuple[str, ...] = ()) -> None:
     writer = GGUFWriter(path, "llama")
     writer.add_name(name)
-    add_sentencepiece(writer, 1200, extra_controls=controls)
+    add_sentencepiece(writer, None, extra_controls=controls)
     if space_prefix is not None:
         writer.add_add_space_prefix(space_prefix)
     if space_prefix is False:

@@ -3,12 +3,13 @@
 Merges are learned over raw text *without* any pre-tokenizer, so that many of them reach across a
 boundary at which one should have split: a wrong split shows as a wrong id.
 """
+import unicodedata
 from collections import Counter
 from functools import cache
 
 from gguf import GGUFWriter, TokenType
 
-from strings import make_strings
+from strings import PROSE, make_strings
 
 # Whole words that no merge builds: only a tokenizer that looks up the whole pre-token first
 # (llama.cpp's `ignore_merges`: llama-bpe, tekken) finds them.
@@ -60,10 +61,26 @@ def training_texts() -> list[str]:
     return [s[:120] for s in make_strings() if s and "<tool" not in s and "<|" not in s and "\0" not in s]
 
 
+def boundary_pairs() -> list[str]:
+    """Adjacent characters of two Unicode categories, and pairs of digits: where a split may belong. ASCII first."""
+    pairs: Counter = Counter()
+    for text in training_texts():
+        for pair in map("".join, zip(text, text[1:])):
+            first, second = map(unicodedata.category, pair)
+            if first != second or first[0] == "N":
+                pairs[pair] += 1
+    return [pair for pair, _ in sorted(pairs.items(), key=lambda item: (not item[0].isascii(), -item[1], item[0]))]
+
+
 @cache
 def bpe_merges() -> list[tuple[str, str]]:
+    """First merges across boundaries, so that they win over those within a word; then plain ones."""
     table = byte_to_character()
-    return learn_merges([[table[b] for b in s.encode()] for s in training_texts()], 1400, 20)
+    pairs = [[table[b] for b in pair.encode()] for pair in boundary_pairs()[:1100]]
+    merges = learn_merges(pairs * 2, 1400, 8)
+    plain = [[table[b] for b in s.encode()] for s in training_texts()]
+    merges += [m for m in learn_merges(plain, 700, 20) if m not in merges]
+    return merges
 
 
 @cache
@@ -71,10 +88,19 @@ def sentencepiece_merges() -> list[tuple[str, str]]:
     return learn_merges([list(s.replace(" ", "\u2581")) for s in training_texts()], 1200, 14)
 
 
-def bpe_tokens(merge_count: int, whole_words: bool) -> tuple[list[str], list[int], list[str]]:
-    """Tokens, token types and merges of a byte-level vocabulary; the special tokens come last."""
+@cache
+def prose_merges(space: str) -> list[tuple[str, str]]:
+    """A few merges of plain English, for the tiny models."""
+    return learn_merges([list(s.replace(" ", space)) for s in PROSE if s.isascii()], 24, 8)
+
+
+def bpe_tokens(merge_count: int | None, whole_words: bool) -> tuple[list[str], list[int], list[str]]:
+    """Tokens, token types and merges of a byte-level vocabulary; the special tokens come last.
+
+    merge_count: that many merges of plain English; None: all that were learned from the strings.
+    """
     table = byte_to_character()
-    merges = bpe_merges()[:merge_count]
+    merges = prose_merges(table[32])[:merge_count] if merge_count else bpe_merges()
     normal = [table[b] for b in range(256)] + [a + b for a, b in merges]
     if whole_words:
         normal += ["".join(table[b] for b in w.encode()) for w in WHOLE_WORDS]
@@ -84,13 +110,13 @@ def bpe_tokens(merge_count: int, whole_words: bool) -> tuple[list[str], list[int
     return tokens, [int(t) for t in types], [f"{a} {b}" for a, b in merges]
 
 
-def sentencepiece_tokens(merge_count: int, extra_controls: list[str]) -> tuple[list[str], list[int], list[float]]:
+def sentencepiece_tokens(merge_count: int | None, extra_controls: list[str]) -> tuple[list[str], list[int], list[float]]:
     """Tokens, types and scores: <unk> <s> </s>, 256 bytes, pieces by rank, characters, special tokens."""
-    merges = sentencepiece_merges()[:merge_count]
+    merges = prose_merges("\u2581")[:merge_count] if merge_count else sentencepiece_merges()
     special = {"<unk>", "<s>", "</s>", *extra_controls, *USER_TOKENS}
     pieces = [p for p in dict.fromkeys(a + b for a, b in merges) if p not in special and not p.startswith("<0x")]
     used = Counter(c for s in training_texts() for c in s.replace(" ", "\u2581"))
-    wanted = set("".join(pieces)) | ({c for c, n in used.items() if n >= 4} if merge_count > 100 else set())
+    wanted = set("".join(pieces)) | (set() if merge_count else {c for c, n in used.items() if n >= 4})
     characters = sorted((c for c in wanted if c not in pieces), key=lambda c: (-used[c], c))
     tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + pieces + characters + extra_controls + USER_TOKENS
     types = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL] + [TokenType.BYTE] * 256
@@ -99,7 +125,7 @@ def sentencepiece_tokens(merge_count: int, extra_controls: list[str]) -> tuple[l
     return tokens, [int(t) for t in types], scores
 
 
-def add_bpe(writer: GGUFWriter, pre: str, merge_count: int, vocab_size: int | None = None, whole_words: bool = False) -> int:
+def add_bpe(writer: GGUFWriter, pre: str, merge_count: int | None, vocab_size: int | None = None, whole_words: bool = False) -> int:
     """Writes the vocabulary, padded with unused tokens up to vocab_size, and returns its size."""
     tokens, types, merges = bpe_tokens(merge_count, whole_words)
     pad(tokens, types, vocab_size)
@@ -113,7 +139,7 @@ def add_bpe(writer: GGUFWriter, pre: str, merge_count: int, vocab_size: int | No
     return len(tokens)
 
 
-def add_sentencepiece(writer: GGUFWriter, merge_count: int, vocab_size: int | None = None, extra_controls: tuple[str, ...] = ()) -> int:
+def add_sentencepiece(writer: GGUFWriter, merge_count: int | None, vocab_size: int | None = None, extra_controls: tuple[str, ...] = ()) -> int:
     tokens, types, scores = sentencepiece_tokens(merge_count, list(extra_controls))
     pad(tokens, types, vocab_size)
     writer.add_tokenizer_model("llama")
