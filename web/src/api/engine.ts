@@ -1,0 +1,108 @@
+// Engine: a model loaded into a worker of its own. Every promise settles; every failure is an
+// EngineError with a code; after a failed or aborted request the engine goes on working.
+import type { PlanPart, EngineStats } from '../wasm/core.js';
+import type { TopTokens } from '../wasm/events.js';
+import type { ChatMessage, OpenResult } from '../worker/protocol.js';
+import { WorkerClient } from '../worker/client.js';
+import { Generation } from './generation.js';
+import {
+  toGenerateParams,
+  toOpenParams,
+  type GenerateOptions,
+  type LoadOptions,
+  type ModelInput,
+} from './options.js';
+
+export type EngineInfo = OpenResult;
+
+export interface ScoreOptions {
+  ids: readonly number[];
+  /** Step i is the distribution before continued id i. */
+  continued_ids: readonly number[];
+  top_logprobs: number;
+  signal?: AbortSignal;
+}
+
+export interface TokenizeOptions {
+  /** BOS and EOS as the model asks. Default true. */
+  add_special?: boolean;
+  /** "<|im_end|>" in the text becomes its token. Default true. */
+  parse_special?: boolean;
+}
+
+export class Engine implements AsyncDisposable {
+  readonly info: EngineInfo;
+  readonly #client: WorkerClient;
+
+  private constructor(client: WorkerClient, info: EngineInfo) {
+    this.#client = client;
+    this.info = info;
+  }
+
+  /** Loads a model; the promise settles when it is ready to answer. */
+  static async load(model: ModelInput, options: LoadOptions = {}): Promise<Engine> {
+    options.signal?.throwIfAborted();
+    const params = toOpenParams(model, options);
+    const url = options.workerUrl ?? new URL('./worker.mjs', import.meta.url);
+    const client = await WorkerClient.start(new URL(url, import.meta.url));
+    try {
+      const onEvent = options.onProgress ?? (() => {});
+      const info = await client.call('open', params, { signal: options.signal, onEvent });
+      return new Engine(client, info);
+    } catch (thrown) {
+      client.terminate();
+      throw thrown;
+    }
+  }
+
+  /** Starts a reply at once; iterate over it, await its `result`, or both. */
+  generate(options: GenerateOptions): Generation {
+    const params = toGenerateParams(options);
+    return new Generation(this.#client, params, options.signal, options.onPrefill);
+  }
+
+  /** The distributions along a given continuation. */
+  async score(options: ScoreOptions): Promise<TopTokens[]> {
+    const { ids, continued_ids, top_logprobs, signal } = options;
+    const params = {
+      ...toGenerateParams({ ids, seed: 0, top_logprobs, ignore_eos: true }),
+      forced_ids: continued_ids,
+      max_tokens: continued_ids.length,
+    };
+    const generation = new Generation(this.#client, params, signal, undefined);
+    const { logprobs } = await generation.result;
+    return logprobs ?? [];
+  }
+
+  async tokenize(text: string, options: TokenizeOptions = {}): Promise<number[]> {
+    const { add_special = true, parse_special = true } = options;
+    return (await this.#client.call('tokenize', { text, add_special, parse_special })).ids;
+  }
+
+  async detokenize(ids: readonly number[], with_special = false): Promise<string> {
+    return (await this.#client.call('detokenize', { ids, with_special })).text;
+  }
+
+  /** The prompt text that the chat template makes of `messages`. */
+  async render(messages: readonly ChatMessage[]): Promise<string> {
+    return (await this.#client.call('render', { messages })).text;
+  }
+
+  /** A dump of the graph, the steps or the memory plan for `row_count` rows. */
+  async plan(part: PlanPart, row_count = 1, plan_name = ''): Promise<string> {
+    return (await this.#client.call('plan', { plan_name, row_count, part })).text;
+  }
+
+  stats(): Promise<EngineStats> {
+    return this.#client.call('stats', {});
+  }
+
+  /** Ends the worker. Replies under way fail with `aborted`. */
+  async close(): Promise<void> {
+    this.#client.terminate();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

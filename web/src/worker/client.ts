@@ -1,0 +1,122 @@
+// The caller's half of the worker protocol: starts the engine worker, matches replies to calls, and
+// sees to it that every promise settles, also when the worker dies or never says hello.
+import { EngineError, fromErrorRecord } from '../wasm/error.js';
+import { spawnWorker, withTimeout, type WorkerHandle } from '../wasm/platform.js';
+import {
+  callMessage,
+  isEventOf,
+  isResultOf,
+  type Calls,
+  type Method,
+  type RequestMessage,
+  type WorkerMessage,
+} from './protocol.js';
+
+const kHelloLimitMs = 10_000;
+
+interface Pending {
+  receive: (message: unknown) => void;
+  fail: (error: EngineError) => void;
+}
+
+export interface CallOptions<M extends Method> {
+  onEvent?: (event: Calls[M]['event']) => void;
+  signal?: AbortSignal | undefined;
+}
+
+export class WorkerClient {
+  readonly #worker: WorkerHandle<WorkerMessage, RequestMessage>;
+  readonly #pending = new Map<number, Pending>();
+  #next_id = 1;
+  #dead: EngineError | undefined;
+
+  private constructor(worker: WorkerHandle<WorkerMessage, RequestMessage>) {
+    this.#worker = worker;
+  }
+
+  /** Starts the worker file at `url` and waits for its hello. */
+  static async start(url: URL): Promise<WorkerClient> {
+    const worker = spawnWorker<WorkerMessage, RequestMessage>(url, 'nonstop-engine');
+    const client = new WorkerClient(worker);
+    worker.hold(true);
+    const hello = new Promise<void>((resolve, reject) => {
+      worker.onMessage((message) => {
+        if ('hello' in message) resolve();
+        else client.#receive(message);
+      });
+      worker.onFailure((error) => {
+        reject(error);
+        client.#die(error);
+      });
+    });
+    try {
+      await withTimeout(
+        hello,
+        kHelloLimitMs,
+        `The engine worker (${url.href}) did not start within ${kHelloLimitMs} ms.`,
+      );
+    } catch (thrown) {
+      worker.terminate();
+      throw thrown;
+    }
+    worker.hold(false);
+    return client;
+  }
+
+  /**
+   * Calls `method`. An abort asks the worker to stop; the promise then settles with what the worker
+   * answers: a reply cut short, or the error `aborted`.
+   */
+  call<M extends Method>(
+    method: M,
+    params: Calls[M]['params'],
+    options: CallOptions<M> = {},
+  ): Promise<Calls[M]['result']> {
+    if (this.#dead) return Promise.reject(this.#dead);
+    const { onEvent = () => {}, signal } = options;
+    const id = this.#next_id++;
+    return new Promise<Calls[M]['result']>((resolve, reject) => {
+      const cancel = () => this.#worker.post({ id, method: 'cancel' });
+      const settle = () => {
+        signal?.removeEventListener('abort', cancel);
+        this.#pending.delete(id);
+        if (this.#pending.size === 0) this.#worker.hold(false);
+      };
+      this.#pending.set(id, {
+        receive: (message) => {
+          if (isEventOf(message, method)) onEvent(message.event);
+          if (!isResultOf(message, method)) return;
+          settle();
+          resolve(message.result);
+        },
+        fail: (error) => {
+          settle();
+          reject(error);
+        },
+      });
+      this.#worker.hold(true);
+      this.#worker.post(callMessage(id, method, params));
+      if (signal?.aborted) cancel();
+      else signal?.addEventListener('abort', cancel, { once: true });
+    });
+  }
+
+  #receive(message: Exclude<WorkerMessage, { hello: true }>): void {
+    const pending = this.#pending.get(message.id);
+    if (!pending) return;
+    if ('error' in message) pending.fail(fromErrorRecord(message.error));
+    else pending.receive(message);
+  }
+
+  #die(error: EngineError): void {
+    if (this.#dead) return;
+    this.#dead = error;
+    for (const pending of [...this.#pending.values()]) pending.fail(error);
+  }
+
+  /** Ends the worker at once; calls under way fail with `aborted`. */
+  terminate(): void {
+    this.#die(new EngineError('aborted', 'The engine was closed.'));
+    this.#worker.terminate();
+  }
+}

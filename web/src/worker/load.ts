@@ -1,0 +1,104 @@
+// Feeds a model's bytes to the engine: per file begin, (reserve, fill, commit)*, end. A stop request
+// gets through between pieces. Progress is reported at most every 50 ms and once at the end.
+import { openSource, sourceName, type ByteReader, type ModelSource } from '../storage/source.js';
+import { kCommit, type EngineCore } from '../wasm/core.js';
+import { toEngineError } from '../wasm/error.js';
+import { yieldToMessages } from '../wasm/platform.js';
+import type { LoadProgress } from './protocol.js';
+
+const kPieceBytes = 1024 * 1024;
+const kProgressIntervalMs = 50;
+const kYieldIntervalMs = 10;
+
+export interface LoadRun {
+  core: EngineCore;
+  source: ModelSource;
+  header_only: boolean;
+  signal: AbortSignal;
+  onProgress: (progress: LoadProgress) => void;
+}
+
+export async function loadModel(run: LoadRun): Promise<void> {
+  try {
+    const meter = new ProgressMeter(run.onProgress);
+    let count = 1;
+    for (let index = 0; index < count; index++) {
+      const reader = await openSource(run.source, index, count, run.signal);
+      try {
+        await loadFile(run, index, reader, meter);
+      } finally {
+        await reader.close();
+      }
+      if (run.header_only) return;
+      if (index === 0) count = run.core.splitCount();
+    }
+    run.core.loadFinish();
+    meter.finish();
+  } catch (thrown) {
+    const error = toEngineError(thrown);
+    throw error.code === 'aborted' ? error : error.with(`Model "${sourceName(run.source)}"`);
+  }
+}
+
+async function loadFile(
+  run: LoadRun,
+  index: number,
+  reader: ByteReader,
+  meter: ProgressMeter,
+): Promise<void> {
+  const { core, signal } = run;
+  meter.addFile(reader.size_bytes);
+  core.loadBegin(index, reader.size_bytes);
+  let yielded_ms = performance.now();
+  for (;;) {
+    signal.throwIfAborted();
+    const size_bytes = await reader.read(kPieceBytes, (wanted) => core.loadReserve(wanted));
+    if (size_bytes === 0) break;
+    const state = core.loadCommit(size_bytes);
+    meter.add(size_bytes);
+    if (state === kCommit.file || (state === kCommit.header && run.header_only)) break;
+    if (performance.now() - yielded_ms > kYieldIntervalMs) {
+      await yieldToMessages();
+      yielded_ms = performance.now();
+    }
+  }
+  // For a header that is complete, a header-only load has all that it wants.
+  if (!run.header_only || !headerComplete(core)) core.loadEnd();
+}
+
+function headerComplete(core: EngineCore): boolean {
+  try {
+    core.modelJson();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+class ProgressMeter {
+  readonly #report: (progress: LoadProgress) => void;
+  #loaded_bytes = 0;
+  #total_bytes = 0;
+  #reported_ms = 0;
+
+  constructor(report: (progress: LoadProgress) => void) {
+    this.#report = report;
+  }
+
+  addFile(size_bytes: number): void {
+    const known = this.#total_bytes >= 0 && size_bytes >= 0;
+    this.#total_bytes = known ? this.#total_bytes + size_bytes : -1;
+  }
+
+  add(size_bytes: number): void {
+    this.#loaded_bytes += size_bytes;
+    const now_ms = performance.now();
+    if (now_ms - this.#reported_ms < kProgressIntervalMs) return;
+    this.#reported_ms = now_ms;
+    this.finish();
+  }
+
+  finish(): void {
+    this.#report({ loaded_bytes: this.#loaded_bytes, total_bytes: this.#total_bytes });
+  }
+}
