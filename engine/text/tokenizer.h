@@ -12,16 +12,9 @@
 
 #include "base/result.h"
 #include "format/gguf.h"
+#include "text/vocabulary.h"  // TokenId, kNoToken, TokenType
 
 namespace nonstop {
-
-using TokenId = int32_t;
-inline constexpr TokenId kNoToken = -1;
-
-// Values of tokenizer.ggml.token_type.
-enum class TokenType : uint8_t {
-  kUndefined = 0, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte,
-};
 
 struct TokenizeOptions {
   bool add_special = true;     // BOS/EOS as the model asks for
@@ -33,8 +26,9 @@ class Tokenizer {
   // Reads tokenizer.ggml.*; copies what it keeps (one blob of text and flat tables: no per-token
   // allocation; at most ~3x the vocabulary's bytes).
   static Result<std::unique_ptr<Tokenizer>> Create(const Gguf& gguf);
+  static Result<std::unique_ptr<Tokenizer>> Create(const TokenizerSpec& spec);
 
-  virtual ~Tokenizer() = default;
+  ~Tokenizer();
 
   uint32_t vocabulary_size() const;
   TokenId bos() const;
@@ -42,6 +36,8 @@ class Tokenizer {
   TokenId unknown() const;
   bool adds_bos() const;
   bool adds_eos() const;
+  // A space goes before text that begins the prompt or follows a special token.
+  bool adds_space_prefix() const;
   // End-of-generation: eos, eot, eom and the well-known end tokens llama.cpp collects by text.
   bool IsEnd(TokenId id) const;
   std::span<const TokenId> end_tokens() const;
@@ -50,23 +46,44 @@ class Tokenizer {
   TokenId Find(std::string_view text) const;   // kNoToken when absent
   std::string_view model_name() const;         // "gpt2", "llama"
   std::string_view pre_tokenizer_name() const; // "smollm", ... or ""
+  size_t memory_size_bytes() const;            // of the tables
 
-  // Invalid UTF-8 is read as llama.cpp reads it (U+FFFD per bad byte). Cost is O(text log text).
+  // Invalid UTF-8 is read as llama.cpp reads it: byte-level BPE takes U+FFFD for each bad byte,
+  // SentencePiece falls back to byte tokens. Cost is O(text log text).
   std::vector<TokenId> Encode(std::string_view text, TokenizeOptions options) const;
 
-  // The bytes that a token stands for. Control tokens give nothing unless `with_special`.
+  // The bytes that a token stands for. Control tokens give nothing unless `with_special`;
+  // neither does an id outside the vocabulary.
   void AppendPiece(TokenId id, bool with_special, std::string* out) const;
+
+ private:
+  struct Tables;
+  explicit Tokenizer(std::unique_ptr<const Tables> tables);
+
+  std::unique_ptr<const Tables> tables_;
 };
 
 // Turns a stream of tokens into text. Never emits half a UTF-8 sequence; what cannot become valid
-// (or is left at the end) is emitted as U+FFFD. Drops the leading space that SentencePiece's
-// space prefix adds, where llama.cpp's detokenizer does.
+// (or is left at the end) is emitted as U+FFFD, one for each maximal part as in the Unicode
+// standard and the web's TextDecoder. Drops the leading space that SentencePiece's
+// space prefix adds, where llama.cpp's detokenizer does: from the first token only.
 class StreamingDetokenizer {
  public:
   StreamingDetokenizer(const Tokenizer& tokenizer, bool with_special);
   // Appends the text that became complete.
   void Push(TokenId id, std::string* out);
   void Finish(std::string* out);
+
+ private:
+  void PushByte(char byte, std::string* out);
+  void Flush(std::string* out);  // what is pending, as U+FFFD
+
+  const Tokenizer* tokenizer_;
+  bool with_special_;
+  bool drops_space_;
+  uint8_t pending_count_ = 0;
+  char pending_[4];
+  std::string piece_;
 };
 
 }  // namespace nonstop
