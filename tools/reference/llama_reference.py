@@ -70,6 +70,13 @@ class Model:
         assert size >= 0, (token, size)
         return buffer.raw[:size]
 
+    def token_facts(self) -> dict:
+        return {
+            "size": self.vocab_size, "bos": llama.llama_vocab_bos(self.vocab), "eos": llama.llama_vocab_eos(self.vocab),
+            "add_bos": bool(llama.llama_vocab_get_add_bos(self.vocab)), "add_eos": bool(llama.llama_vocab_get_add_eos(self.vocab)),
+            "end_of_generation": [i for i in range(self.vocab_size) if llama.llama_vocab_is_eog(self.vocab, i)],
+        }
+
     def logits(self, ids: list[int], context: int, chunk: int) -> np.ndarray:
         """(position, vocabulary) float32; the prompt is fed in chunks of that many tokens."""
         parameters = llama.llama_context_default_params()

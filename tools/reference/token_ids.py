@@ -1,6 +1,7 @@
 """Writes strings.json, the synthetic vocabularies and, per vocabulary, llama.cpp's ids and pieces.
 
 `ids` are plain (no BOS or EOS, special tokens are text), `ids_special` have both as the model asks.
+`facts`: special ids, whether BOS and EOS are added, and the ids that end a generation.
 `pieces` rows are [id, piece, piece with special tokens rendered], bytes as hex.
 """
 import argparse
@@ -61,8 +62,9 @@ def write_tokens(vocabulary: Path, output: Path, strings: list[str]) -> None:
     plain = [model.tokenize(s, False) for s in strings]
     special = [model.tokenize(s, True) for s in strings]
     pieces = [[i, model.piece(i, False).hex(), model.piece(i, True).hex()] for i in sample_ids(model.vocab_size)]
+    facts = model.token_facts()
     model.close()
-    parts = [f'"vocabulary":{json.dumps(vocabulary.name)}', '"ids":' + rows(plain), '"ids_special":' + rows(special), '"pieces":' + rows(pieces)]
+    parts = [f'"vocabulary":{json.dumps(vocabulary.name)}', '"facts":' + json.dumps(facts, separators=(",", ":")), '"ids":' + rows(plain), '"ids_special":' + rows(special), '"pieces":' + rows(pieces)]
     output.write_text("{" + ",\n".join(parts) + "}\n")
     print(f"{output.name}: {sum(map(len, plain))} ids, {len({i for ids in plain for i in ids})} distinct, {output.stat().st_size} bytes")
 
