@@ -3,6 +3,7 @@
 Per type eight blocks of random bytes (with finite scales of any size) and two blocks of quantized
 Gaussian values. Bytes as hex, floats with 9 significant digits, which is exact for float32.
 """
+
 import argparse
 import json
 from pathlib import Path
@@ -15,8 +16,17 @@ from ggml_types import COMPUTED_TYPES, block_size, dequantize, quantize
 
 # Byte offsets of the half-precision scales within a block (ggml-common.h).
 SCALE_OFFSETS = {
-    "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "IQ4_NL": [0],
-    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
+    "Q4_0": [0],
+    "Q4_1": [0, 2],
+    "Q5_0": [0],
+    "Q5_1": [0, 2],
+    "Q8_0": [0],
+    "IQ4_NL": [0],
+    "Q2_K": [80, 82],
+    "Q3_K": [108],
+    "Q4_K": [0, 2],
+    "Q5_K": [0, 2],
+    "Q6_K": [208],
 }
 RANDOM_BLOCKS, REAL_BLOCKS = 8, 2
 
@@ -36,7 +46,9 @@ def random_blocks(rng: np.random.Generator, type_name: str) -> np.ndarray:
         return bits[(bits & 0x7F80) != 0x7F80][:64].view(np.uint8).reshape(32, 2 * 2)
     blocks = rng.integers(0, 256, (RANDOM_BLOCKS, size)).astype(np.uint8)
     for offset in SCALE_OFFSETS[type_name]:
-        blocks[:, offset:offset + 2] = finite_halves(rng, RANDOM_BLOCKS).view(np.uint8).reshape(RANDOM_BLOCKS, 2)
+        blocks[:, offset : offset + 2] = (
+            finite_halves(rng, RANDOM_BLOCKS).view(np.uint8).reshape(RANDOM_BLOCKS, 2)
+        )
     return blocks
 
 
@@ -49,9 +61,16 @@ def make_entry(type_name: str) -> dict:
     values = dequantize(data, type_name)
     check = gguf_dequantize(data.reshape(1, -1), GGMLQuantizationType[type_name]).reshape(-1)
     assert np.isfinite(values).all() and np.allclose(values, check, rtol=1e-6, atol=0), type_name
-    print(f"{type_name}: {values.size} values, {int((values != check).sum())} differ from gguf-py in the last bit")
-    return {"type": type_name, "block_values": count, "block_bytes": size, "bytes": data.tobytes().hex(),
-            "values": [float(f"{v:.9g}") for v in values]}
+    print(
+        f"{type_name}: {values.size} values, {int((values != check).sum())} differ from gguf-py in the last bit"
+    )
+    return {
+        "type": type_name,
+        "block_values": count,
+        "block_bytes": size,
+        "bytes": data.tobytes().hex(),
+        "values": [float(f"{v:.9g}") for v in values],
+    }
 
 
 def main() -> None:
@@ -59,7 +78,9 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     output = parser.parse_args().output
     entries = [make_entry(name) for name in COMPUTED_TYPES if name != "F32"]
-    output.write_text("[" + ",\n".join(json.dumps(e, separators=(",", ":")) for e in entries) + "]\n")
+    output.write_text(
+        "[" + ",\n".join(json.dumps(e, separators=(",", ":")) for e in entries) + "]\n"
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Each model is dequantized to F32 first (see llama_reference.py). The prompt is fed at once and again
 token by token; the two must agree. Floats have 6 significant digits.
 """
+
 import argparse
 import json
 import tempfile
@@ -12,7 +13,12 @@ import numpy as np
 
 from llama_reference import Model, write_f32_copy
 
-PROMPT_LENGTHS = {1: [0], 7: [0, 3, 6], 33: [14, 15, 16, 17, 32], 80: [15, 16, 17, 31, 32, 33, 47, 63, 78, 79]}
+PROMPT_LENGTHS = {
+    1: [0],
+    7: [0, 3, 6],
+    33: [14, 15, 16, 17, 32],
+    80: [15, 16, 17, 31, 32, 33, 47, 63, 78, 79],
+}
 FULL_LENGTHS = (33, 80)
 TOP_COUNT = 8
 # Other forms of type_q4_0.gguf, judged by its values: name prefix -> file to open.
@@ -27,7 +33,12 @@ def describe(logits: np.ndarray, position: int) -> dict:
     row = logits[position].astype(np.float64)
     logprobs = row - (np.log(np.exp(row - row.max()).sum()) + row.max())
     best = np.argsort(-row, kind="stable")[:TOP_COUNT]
-    return {"pos": position, "ids": best.tolist(), "logits": rounded(row[best]), "logprobs": rounded(logprobs[best])}
+    return {
+        "pos": position,
+        "ids": best.tolist(),
+        "logits": rounded(row[best]),
+        "logprobs": rounded(logprobs[best]),
+    }
 
 
 def make_case(model: Model, length: int, context: int) -> tuple[dict, float, np.ndarray]:
@@ -35,7 +46,11 @@ def make_case(model: Model, length: int, context: int) -> tuple[dict, float, np.
     logits = model.logits(ids, context, length)
     single = model.logits(ids, context, 1)
     assert np.isfinite(logits).all()
-    case = {"n_ctx": context, "ids": ids, "steps": [describe(logits, p) for p in PROMPT_LENGTHS[length]]}
+    case = {
+        "n_ctx": context,
+        "ids": ids,
+        "steps": [describe(logits, p) for p in PROMPT_LENGTHS[length]],
+    }
     if length in FULL_LENGTHS:
         case["full"] = {"pos": length - 1, "logits": rounded(logits[-1])}
     return case, float(np.abs(logits - single).max()), logits
@@ -52,7 +67,9 @@ def make_expected(path: Path) -> None:
     worst = max(r[1] for r in results)
     last = results[-1][2]
     top = np.sort(last, axis=1)
-    print(f"{path.stem}: std {last.std():.2f}, median margin {np.median(top[:, -1] - top[:, -2]):.2f}, chunked against single {worst:.1e}")
+    print(
+        f"{path.stem}: std {last.std():.2f}, median margin {np.median(top[:, -1] - top[:, -2]):.2f}, chunked against single {worst:.1e}"
+    )
     assert worst < 2e-3, worst
     content = {"model": path.name, "cases": [r[0] for r in results]}
     path.with_suffix(".json").write_text(json.dumps(content, separators=(",", ":")) + "\n")

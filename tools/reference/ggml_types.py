@@ -2,6 +2,7 @@
 
 Goal: block bytes and float values that are llama.cpp's, not a second implementation's.
 """
+
 import ctypes
 from pathlib import Path
 
@@ -9,11 +10,27 @@ import llama_cpp
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-COMPUTED_TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL"]
+COMPUTED_TYPES = [
+    "F32",
+    "F16",
+    "BF16",
+    "Q4_0",
+    "Q4_1",
+    "Q5_0",
+    "Q5_1",
+    "Q8_0",
+    "Q2_K",
+    "Q3_K",
+    "Q4_K",
+    "Q5_K",
+    "Q6_K",
+    "IQ4_NL",
+]
 
 
 class TypeTraits(ctypes.Structure):
     """struct ggml_type_traits of ggml.h."""
+
     _fields_ = [
         ("type_name", ctypes.c_char_p),
         ("block_size", ctypes.c_int64),
@@ -31,7 +48,15 @@ def load_library() -> ctypes.CDLL:
     library.ggml_get_type_traits.restype = ctypes.POINTER(TypeTraits)
     library.ggml_get_type_traits.argtypes = [ctypes.c_int]
     library.ggml_quantize_chunk.restype = ctypes.c_size_t
-    library.ggml_quantize_chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    library.ggml_quantize_chunk.argtypes = [
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_void_p,
+    ]
     return library
 
 
@@ -52,7 +77,15 @@ def quantize(values: np.ndarray, type_name: str) -> np.ndarray:
     out = np.zeros((rows, cols // count * size), dtype=np.uint8)
     if type_name == "F32":
         return values.view(np.uint8).reshape(rows, cols * 4)
-    written = LIBRARY.ggml_quantize_chunk(int(GGMLQuantizationType[type_name]), values.ctypes.data, out.ctypes.data, 0, rows, cols, None)
+    written = LIBRARY.ggml_quantize_chunk(
+        int(GGMLQuantizationType[type_name]),
+        values.ctypes.data,
+        out.ctypes.data,
+        0,
+        rows,
+        cols,
+        None,
+    )
     assert written == out.nbytes, (written, out.nbytes)
     return out
 

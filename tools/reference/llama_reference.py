@@ -3,6 +3,7 @@
 Exact logits: all matrices are dequantized to F32 beforehand, KV cache f32, flash attention off, so
 that neither weights nor activations are rounded beyond float32 arithmetic.
 """
+
 import ctypes
 import sys
 from pathlib import Path
@@ -15,7 +16,13 @@ from ggml_types import dequantize
 
 llama.llama_backend_init()
 ERROR_LEVEL = 4
-REPORT = llama.llama_log_callback(lambda level, text, data: print(text.decode(errors="replace"), end="", file=sys.stderr) if level == ERROR_LEVEL else None)
+REPORT = llama.llama_log_callback(
+    lambda level, text, data: (
+        print(text.decode(errors="replace"), end="", file=sys.stderr)
+        if level == ERROR_LEVEL
+        else None
+    )
+)
 llama.llama_log_set(REPORT, None)
 
 
@@ -72,9 +79,14 @@ class Model:
 
     def token_facts(self) -> dict:
         return {
-            "size": self.vocab_size, "bos": llama.llama_vocab_bos(self.vocab), "eos": llama.llama_vocab_eos(self.vocab),
-            "add_bos": bool(llama.llama_vocab_get_add_bos(self.vocab)), "add_eos": bool(llama.llama_vocab_get_add_eos(self.vocab)),
-            "end_of_generation": [i for i in range(self.vocab_size) if llama.llama_vocab_is_eog(self.vocab, i)],
+            "size": self.vocab_size,
+            "bos": llama.llama_vocab_bos(self.vocab),
+            "eos": llama.llama_vocab_eos(self.vocab),
+            "add_bos": bool(llama.llama_vocab_get_add_bos(self.vocab)),
+            "add_eos": bool(llama.llama_vocab_get_add_eos(self.vocab)),
+            "end_of_generation": [
+                i for i in range(self.vocab_size) if llama.llama_vocab_is_eog(self.vocab, i)
+            ],
         }
 
     def logits(self, ids: list[int], context: int, chunk: int) -> np.ndarray:
@@ -87,7 +99,7 @@ class Model:
         parameters.type_k = parameters.type_v = llama.GGML_TYPE_F32
         handle = llama.llama_init_from_model(self.handle, parameters)
         assert handle
-        rows = [self._decode(handle, ids[i:i + chunk], i) for i in range(0, len(ids), chunk)]
+        rows = [self._decode(handle, ids[i : i + chunk], i) for i in range(0, len(ids), chunk)]
         llama.llama_free(handle)
         return np.concatenate(rows)
 
@@ -95,10 +107,20 @@ class Model:
         batch = llama.llama_batch_init(len(ids), 0, 1)
         batch.n_tokens = len(ids)
         for i, token in enumerate(ids):
-            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = token, first_position + i, 1, True
+            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = (
+                token,
+                first_position + i,
+                1,
+                True,
+            )
             batch.seq_id[i][0] = 0
         status = llama.llama_decode(handle, batch)
         assert status == 0, status
-        rows = [np.ctypeslib.as_array(llama.llama_get_logits_ith(handle, i), shape=(self.vocab_size,)).copy() for i in range(len(ids))]
+        rows = [
+            np.ctypeslib.as_array(
+                llama.llama_get_logits_ith(handle, i), shape=(self.vocab_size,)
+            ).copy()
+            for i in range(len(ids))
+        ]
         llama.llama_batch_free(batch)
         return np.stack(rows)

@@ -4,6 +4,7 @@ They are ordinary GGUF files: llama.cpp loads and runs each of them. Seeded, so 
 writes the same bytes. Weights are scaled so that attention is far from uniform and logits spread
 over several units; the shapes are odd where the tensor type allows it.
 """
+
 import argparse
 import math
 import zlib
@@ -25,6 +26,7 @@ BPE_MERGES, SENTENCEPIECE_MERGES = 24, 14
 @dataclass(frozen=True)
 class TinyModel:
     """One checkpoint: hyper-parameters by their GGUF meaning, and how tensors are stored."""
+
     name: str
     architecture: str = "llama"
     embedding: int = 96
@@ -36,23 +38,25 @@ class TinyModel:
     tied: bool = True
     tensor_type: str | Callable[[str], str] = "Q8_0"
     rope_base: float = 10000.0
-    pre: str | None = "smollm"          # None: SentencePiece
+    pre: str | None = "smollm"  # None: SentencePiece
     space_prefix: bool = True
     qkv_bias: bool = False
     qk_norm: bool = False
     post_norms: bool = False
-    fused: bool = False                 # phi3: one QKV and one gate+up matrix
+    fused: bool = False  # phi3: one QKV and one gate+up matrix
     rope_freqs: tuple[float, ...] = ()
     rope_long: tuple[float, ...] = ()
     rope_short: tuple[float, ...] = ()
     rotary_dim: int | None = None
     alignment: int | None = None
     context: int = 512
-    seed_name: str = ""                 # empty: the name
+    seed_name: str = ""  # empty: the name
     extra: Callable[[GGUFWriter], None] = field(default=lambda writer: None)
 
 
-def llama3_factors(head_dim: int, base: float, factor: float, low: float, high: float, old_context: int) -> tuple[float, ...]:
+def llama3_factors(
+    head_dim: int, base: float, factor: float, low: float, high: float, old_context: int
+) -> tuple[float, ...]:
     """Llama 3's frequency divisors, by the formula of the Llama 3.1 release (transformers' `llama3` rope type)."""
     factors = []
     for i in range(0, head_dim, 2):
@@ -78,7 +82,13 @@ def like_small_mix(name: str) -> str:
     """The mixture of the 270M Gemma file, whose rows are no multiple of 256."""
     if name == "token_embd.weight":
         return "Q8_0"
-    return {"attn_v": "Q8_0", "attn_k": "Q5_0", "attn_output": "Q4_1", "ffn_down": "Q5_1", "ffn_up": "Q4_0"}.get(name.split(".")[2], "Q5_0")
+    return {
+        "attn_v": "Q8_0",
+        "attn_k": "Q5_0",
+        "attn_output": "Q4_1",
+        "ffn_down": "Q5_1",
+        "ffn_up": "Q4_0",
+    }.get(name.split(".")[2], "Q5_0")
 
 
 def gemma3_keys(writer: GGUFWriter) -> None:
@@ -124,30 +134,137 @@ def phi3_long_keys(writer: GGUFWriter) -> None:
 
 
 def catalogue() -> list[TinyModel]:
-    gemma = dict(embedding=64, heads=4, kv_heads=1, head_dim=32, feed_forward=96, pre=None, space_prefix=False, tensor_type="Q5_0", post_norms=True)
-    phi3 = dict(architecture="phi3", fused=True, pre=None, tied=False, heads=3, kv_heads=1, head_dim=32, feed_forward=128)
+    gemma = dict(
+        embedding=64,
+        heads=4,
+        kv_heads=1,
+        head_dim=32,
+        feed_forward=96,
+        pre=None,
+        space_prefix=False,
+        tensor_type="Q5_0",
+        post_norms=True,
+    )
+    phi3 = dict(
+        architecture="phi3",
+        fused=True,
+        pre=None,
+        tied=False,
+        heads=3,
+        kv_heads=1,
+        head_dim=32,
+        feed_forward=128,
+    )
     llama3 = llama3_factors(32, 500000.0, 8.0, 1.0, 4.0, 64)
     models = [
         TinyModel("llama_tied"),
-        TinyModel("llama_untied", embedding=160, heads=5, kv_heads=1, head_dim=32, feed_forward=96, tied=False, tensor_type="Q4_0", pre="gpt-2", alignment=64),
-        TinyModel("llama3_rope", heads=3, kv_heads=1, head_dim=32, rope_base=500000.0, rope_freqs=llama3, pre="llama-bpe"),
-        TinyModel("llama_linear_rope", heads=3, kv_heads=3, head_dim=32, extra=linear_keys, tensor_type="Q5_1"),
-        TinyModel("mistral", heads=4, kv_heads=2, head_dim=32, rope_base=1000000.0, pre=None, tied=False, tensor_type="Q5_0"),
+        TinyModel(
+            "llama_untied",
+            embedding=160,
+            heads=5,
+            kv_heads=1,
+            head_dim=32,
+            feed_forward=96,
+            tied=False,
+            tensor_type="Q4_0",
+            pre="gpt-2",
+            alignment=64,
+        ),
+        TinyModel(
+            "llama3_rope",
+            heads=3,
+            kv_heads=1,
+            head_dim=32,
+            rope_base=500000.0,
+            rope_freqs=llama3,
+            pre="llama-bpe",
+        ),
+        TinyModel(
+            "llama_linear_rope",
+            heads=3,
+            kv_heads=3,
+            head_dim=32,
+            extra=linear_keys,
+            tensor_type="Q5_1",
+        ),
+        TinyModel(
+            "mistral",
+            heads=4,
+            kv_heads=2,
+            head_dim=32,
+            rope_base=1000000.0,
+            pre=None,
+            tied=False,
+            tensor_type="Q5_0",
+        ),
         TinyModel("qwen2", architecture="qwen2", qkv_bias=True, rope_base=1000000.0, pre="qwen2"),
-        TinyModel("qwen2_yarn", architecture="qwen2", qkv_bias=True, tied=False, pre="qwen2", tensor_type="Q4_1", extra=yarn_keys),
-        TinyModel("qwen3", architecture="qwen3", heads=4, kv_heads=2, head_dim=40, qk_norm=True, rope_base=1000000.0, pre="qwen2", feed_forward=128),
-        TinyModel("gemma3", architecture="gemma3", layers=8, qk_norm=True, rope_base=1000000.0, extra=gemma3_keys, **gemma),
-        TinyModel("gemma3_linear", architecture="gemma3", layers=4, qk_norm=True, rope_base=1000000.0, extra=gemma3_linear_keys, **gemma),
+        TinyModel(
+            "qwen2_yarn",
+            architecture="qwen2",
+            qkv_bias=True,
+            tied=False,
+            pre="qwen2",
+            tensor_type="Q4_1",
+            extra=yarn_keys,
+        ),
+        TinyModel(
+            "qwen3",
+            architecture="qwen3",
+            heads=4,
+            kv_heads=2,
+            head_dim=40,
+            qk_norm=True,
+            rope_base=1000000.0,
+            pre="qwen2",
+            feed_forward=128,
+        ),
+        TinyModel(
+            "gemma3",
+            architecture="gemma3",
+            layers=8,
+            qk_norm=True,
+            rope_base=1000000.0,
+            extra=gemma3_keys,
+            **gemma,
+        ),
+        TinyModel(
+            "gemma3_linear",
+            architecture="gemma3",
+            layers=4,
+            qk_norm=True,
+            rope_base=1000000.0,
+            extra=gemma3_linear_keys,
+            **gemma,
+        ),
         TinyModel("gemma2", architecture="gemma2", layers=4, extra=gemma2_keys, **gemma),
-        TinyModel("gemma2_27b", architecture="gemma2", layers=46, extra=gemma2_keys, **(gemma | dict(embedding=32, heads=2, head_dim=8, feed_forward=32, tensor_type="Q4_0"))),
+        TinyModel(
+            "gemma2_27b",
+            architecture="gemma2",
+            layers=46,
+            extra=gemma2_keys,
+            **(
+                gemma | dict(embedding=32, heads=2, head_dim=8, feed_forward=32, tensor_type="Q4_0")
+            ),
+        ),
         TinyModel("phi3", extra=phi3_keys, **phi3),
-        TinyModel("phi3_longrope", extra=phi3_long_keys, rotary_dim=24, context=4096, **(phi3 | dict(tied=True, pre="gpt-2")),
-                  rope_long=tuple(1.0 + 0.9 * i for i in range(12)), rope_short=tuple(1.0 + 0.05 * i for i in range(12))),
+        TinyModel(
+            "phi3_longrope",
+            extra=phi3_long_keys,
+            rotary_dim=24,
+            context=4096,
+            **(phi3 | dict(tied=True, pre="gpt-2")),
+            rope_long=tuple(1.0 + 0.9 * i for i in range(12)),
+            rope_short=tuple(1.0 + 0.05 * i for i in range(12)),
+        ),
     ]
     wide = dict(embedding=256, heads=8, kv_heads=2, head_dim=32, feed_forward=256, layers=1)
     small = dict(layers=1)
     for name in COMPUTED_TYPES:
-        shape = wide if name.endswith("_K") else (small | dict(embedding=64, heads=4, feed_forward=96) if name == "F32" else small)
+        shape = (
+            wide
+            if name.endswith("_K")
+            else (small | dict(embedding=64, heads=4, feed_forward=96) if name == "F32" else small)
+        )
         models.append(TinyModel(f"type_{name.lower()}", tensor_type=name, **shape))
     models.append(TinyModel("type_mix_k", tensor_type=like_q4_k_m, **wide))
     models.append(TinyModel("type_mix_small", tensor_type=like_small_mix))
@@ -160,7 +277,9 @@ def make_tensors(model: TinyModel) -> dict[str, np.ndarray]:
     q_dim, kv_dim = model.heads * model.head_dim, model.kv_heads * model.head_dim
 
     def matrix(rows: int, cols: int, gain: float) -> np.ndarray:
-        return rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(gain / math.sqrt(cols))
+        return rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(
+            gain / math.sqrt(cols)
+        )
 
     def norm(size: int, center: float) -> np.ndarray:
         return (center * (1 + 0.25 * rng.standard_normal(size))).astype(np.float32)
@@ -169,20 +288,35 @@ def make_tensors(model: TinyModel) -> dict[str, np.ndarray]:
     root = 1.0 if model.architecture.startswith("gemma") else math.sqrt(model.embedding)
     gain = root * (0.3 if model.tied else 1.0)
     tensors = {"token_embd.weight": matrix(VOCAB_SIZE, model.embedding, gain)}
-    tensors["output_norm.weight"] = norm(model.embedding, LOGIT_SPREAD / gain if model.tied else LOGIT_SPREAD)
+    tensors["output_norm.weight"] = norm(
+        model.embedding, LOGIT_SPREAD / gain if model.tied else LOGIT_SPREAD
+    )
     if not model.tied:
         tensors["output.weight"] = matrix(VOCAB_SIZE, model.embedding, 1.0)
-    for key, values in (("rope_freqs", model.rope_freqs), ("rope_factors_long", model.rope_long), ("rope_factors_short", model.rope_short)):
+    for key, values in (
+        ("rope_freqs", model.rope_freqs),
+        ("rope_factors_long", model.rope_long),
+        ("rope_factors_short", model.rope_short),
+    ):
         if values:
             tensors[f"{key}.weight"] = np.array(values, dtype=np.float32)
     for i in range(model.layers):
-        tensors |= {f"blk.{i}.{k}": v for k, v in make_layer(model, matrix, norm, rng, q_dim, kv_dim).items()}
+        tensors |= {
+            f"blk.{i}.{k}": v
+            for k, v in make_layer(model, matrix, norm, rng, q_dim, kv_dim).items()
+        }
     return tensors
 
 
-def make_layer(model: TinyModel, matrix, norm, rng, q_dim: int, kv_dim: int) -> dict[str, np.ndarray]:
+def make_layer(
+    model: TinyModel, matrix, norm, rng, q_dim: int, kv_dim: int
+) -> dict[str, np.ndarray]:
     layer = {"attn_norm.weight": norm(model.embedding, 1.0)}
-    q, k, v = matrix(q_dim, model.embedding, 1.5), matrix(kv_dim, model.embedding, 1.5), matrix(kv_dim, model.embedding, 1.2)
+    q, k, v = (
+        matrix(q_dim, model.embedding, 1.5),
+        matrix(kv_dim, model.embedding, 1.5),
+        matrix(kv_dim, model.embedding, 1.2),
+    )
     if model.fused:
         layer["attn_qkv.weight"] = np.concatenate([q, k, v])
     else:
@@ -191,12 +325,16 @@ def make_layer(model: TinyModel, matrix, norm, rng, q_dim: int, kv_dim: int) -> 
         for part, size in (("q", q_dim), ("k", kv_dim), ("v", kv_dim)):
             layer[f"attn_{part}.bias"] = (0.7 * rng.standard_normal(size)).astype(np.float32)
     if model.qk_norm:
-        layer["attn_q_norm.weight"], layer["attn_k_norm.weight"] = norm(model.head_dim, 1.5), norm(model.head_dim, 1.5)
+        layer["attn_q_norm.weight"], layer["attn_k_norm.weight"] = norm(model.head_dim, 1.5), norm(
+            model.head_dim, 1.5
+        )
     layer["attn_output.weight"] = matrix(model.embedding, q_dim, 1.5)
     if model.post_norms:
         layer["post_attention_norm.weight"] = norm(model.embedding, 0.8)
     layer["ffn_norm.weight"] = norm(model.embedding, 1.0)
-    gate, up = matrix(model.feed_forward, model.embedding, 1.3), matrix(model.feed_forward, model.embedding, 1.3)
+    gate, up = matrix(model.feed_forward, model.embedding, 1.3), matrix(
+        model.feed_forward, model.embedding, 1.3
+    )
     if model.fused:
         layer["ffn_up.weight"] = np.concatenate([gate, up])
     else:
@@ -279,7 +417,9 @@ def main() -> None:
             print(f"{model.name}: {(options.folder / (model.name + '.gguf')).stat().st_size} bytes")
     if not only:
         source = next(m for m in catalogue() if m.name == "type_q4_0")
-        write_model(replace(source, name="split", seed_name=source.name), options.folder, split_tensors=4)
+        write_model(
+            replace(source, name="split", seed_name=source.name), options.folder, split_tensors=4
+        )
         write_version_2(options.folder / "type_q4_0.gguf", options.folder / "version2.gguf")
 
 

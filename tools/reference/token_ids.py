@@ -4,6 +4,7 @@
 `facts`: special ids, whether BOS and EOS are added, and the ids that end a generation.
 `pieces` rows are [id, piece, piece with special tokens rendered], bytes as hex.
 """
+
 import argparse
 import json
 import random
@@ -31,7 +32,9 @@ def write_bpe(path: Path, pre: str) -> None:
     finish(writer)
 
 
-def write_sentencepiece(path: Path, name: str, space_prefix: bool | None, controls: tuple[str, ...] = ()) -> None:
+def write_sentencepiece(
+    path: Path, name: str, space_prefix: bool | None, controls: tuple[str, ...] = ()
+) -> None:
     writer = GGUFWriter(path, "llama")
     writer.add_name(name)
     add_sentencepiece(writer, None, extra_controls=controls)
@@ -53,7 +56,11 @@ def finish(writer: GGUFWriter) -> None:
 def sample_ids(vocab_size: int) -> list[int]:
     """The first and last ids, where special tokens and bytes are, and a few hundred others."""
     rng = random.Random(vocab_size)
-    ids = set(range(20)) | set(range(vocab_size - 20, vocab_size)) | {rng.randrange(vocab_size) for _ in range(200)}
+    ids = (
+        set(range(20))
+        | set(range(vocab_size - 20, vocab_size))
+        | {rng.randrange(vocab_size) for _ in range(200)}
+    )
     return sorted(ids | {i for i in range(20, min(vocab_size, 300), 7)})
 
 
@@ -61,12 +68,23 @@ def write_tokens(vocabulary: Path, output: Path, strings: list[str]) -> None:
     model = Model(vocabulary, vocab_only=True)
     plain = [model.tokenize(s, False) for s in strings]
     special = [model.tokenize(s, True) for s in strings]
-    pieces = [[i, model.piece(i, False).hex(), model.piece(i, True).hex()] for i in sample_ids(model.vocab_size)]
+    pieces = [
+        [i, model.piece(i, False).hex(), model.piece(i, True).hex()]
+        for i in sample_ids(model.vocab_size)
+    ]
     facts = model.token_facts()
     model.close()
-    parts = [f'"vocabulary":{json.dumps(vocabulary.name)}', '"facts":' + json.dumps(facts, separators=(",", ":")), '"ids":' + rows(plain), '"ids_special":' + rows(special), '"pieces":' + rows(pieces)]
+    parts = [
+        f'"vocabulary":{json.dumps(vocabulary.name)}',
+        '"facts":' + json.dumps(facts, separators=(",", ":")),
+        '"ids":' + rows(plain),
+        '"ids_special":' + rows(special),
+        '"pieces":' + rows(pieces),
+    ]
     output.write_text("{" + ",\n".join(parts) + "}\n")
-    print(f"{output.name}: {sum(map(len, plain))} ids, {len({i for ids in plain for i in ids})} distinct, {output.stat().st_size} bytes")
+    print(
+        f"{output.name}: {sum(map(len, plain))} ids, {len({i for ids in plain for i in ids})} distinct, {output.stat().st_size} bytes"
+    )
 
 
 def rows(values: list) -> str:

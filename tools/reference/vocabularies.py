@@ -3,6 +3,7 @@
 Merges are learned over raw text *without* any pre-tokenizer, so that many of them reach across a
 boundary at which one should have split: a wrong split shows as a wrong id.
 """
+
 import unicodedata
 from collections import Counter
 from functools import cache
@@ -13,8 +14,32 @@ from strings import PROSE, make_strings
 
 # Whole words that no merge builds: only a tokenizer that looks up the whole pre-token first
 # (llama.cpp's `ignore_merges`: llama-bpe, tekken) finds them.
-WHOLE_WORDS = ["Hello", " world", " brown", " fox", "jumps", " lazy", "return", "123", "2026", "'ve", "\n\n\n", "///", " ===", "漢", "字", "я", " стекло"]
-CONTROL_TOKENS = ["<|begin_of_text|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|unused_0|>"]
+WHOLE_WORDS = [
+    "Hello",
+    " world",
+    " brown",
+    " fox",
+    "jumps",
+    " lazy",
+    "return",
+    "123",
+    "2026",
+    "'ve",
+    "\n\n\n",
+    "///",
+    " ===",
+    "漢",
+    "字",
+    "я",
+    " стекло",
+]
+CONTROL_TOKENS = [
+    "<|begin_of_text|>",
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|unused_0|>",
+]
 USER_TOKENS = ["<tool>", "</tool>", "\t\t", "<tool><tool>"]
 
 
@@ -28,14 +53,20 @@ def byte_to_character() -> dict[int, str]:
     return table
 
 
-def learn_merges(sequences: list[list[str]], merge_count: int, max_length: int) -> list[tuple[str, str]]:
+def learn_merges(
+    sequences: list[list[str]], merge_count: int, max_length: int
+) -> list[tuple[str, str]]:
     """Plain BPE training: the most frequent pair first, ties by the pair itself."""
     merges: list[tuple[str, str]] = []
     while len(merges) < merge_count:
         counts: Counter = Counter()
         for seq in sequences:
             counts.update(zip(seq, seq[1:]))
-        candidates = [(-n, pair) for pair, n in counts.items() if n >= 2 and len(pair[0] + pair[1]) <= max_length]
+        candidates = [
+            (-n, pair)
+            for pair, n in counts.items()
+            if n >= 2 and len(pair[0] + pair[1]) <= max_length
+        ]
         if not candidates:
             break
         best = min(candidates)[1]
@@ -58,7 +89,11 @@ def apply_merge(seq: list[str], pair: tuple[str, str]) -> list[str]:
 
 def training_texts() -> list[str]:
     """Without the special tokens' own names, which must not become normal tokens as well, and without NUL."""
-    return [s[:120] for s in make_strings() if s and "<tool" not in s and "<|" not in s and "\0" not in s]
+    return [
+        s[:120]
+        for s in make_strings()
+        if s and "<tool" not in s and "<|" not in s and "\0" not in s
+    ]
 
 
 def boundary_pairs() -> list[str]:
@@ -69,7 +104,12 @@ def boundary_pairs() -> list[str]:
             first, second = map(unicodedata.category, pair)
             if first != second or first[0] == "N":
                 pairs[pair] += 1
-    return [pair for pair, _ in sorted(pairs.items(), key=lambda item: (not item[0].isascii(), -item[1], item[0]))]
+    return [
+        pair
+        for pair, _ in sorted(
+            pairs.items(), key=lambda item: (not item[0].isascii(), -item[1], item[0])
+        )
+    ]
 
 
 @cache
@@ -94,7 +134,9 @@ def prose_merges(space: str) -> list[tuple[str, str]]:
     return learn_merges([list(s.replace(" ", space)) for s in PROSE if s.isascii()], 24, 8)
 
 
-def bpe_tokens(merge_count: int | None, whole_words: bool) -> tuple[list[str], list[int], list[str]]:
+def bpe_tokens(
+    merge_count: int | None, whole_words: bool
+) -> tuple[list[str], list[int], list[str]]:
     """Tokens, token types and merges of a byte-level vocabulary; the special tokens come last.
 
     merge_count: that many merges of plain English; None: all that were learned from the strings.
@@ -106,26 +148,59 @@ def bpe_tokens(merge_count: int | None, whole_words: bool) -> tuple[list[str], l
         normal += ["".join(table[b] for b in w.encode()) for w in WHOLE_WORDS]
     normal = list(dict.fromkeys(normal))
     tokens = normal + CONTROL_TOKENS + USER_TOKENS
-    types = [TokenType.NORMAL] * len(normal) + [TokenType.CONTROL] * len(CONTROL_TOKENS) + [TokenType.USER_DEFINED] * len(USER_TOKENS)
+    types = (
+        [TokenType.NORMAL] * len(normal)
+        + [TokenType.CONTROL] * len(CONTROL_TOKENS)
+        + [TokenType.USER_DEFINED] * len(USER_TOKENS)
+    )
     return tokens, [int(t) for t in types], [f"{a} {b}" for a, b in merges]
 
 
-def sentencepiece_tokens(merge_count: int | None, extra_controls: list[str]) -> tuple[list[str], list[int], list[float]]:
+def sentencepiece_tokens(
+    merge_count: int | None, extra_controls: list[str]
+) -> tuple[list[str], list[int], list[float]]:
     """Tokens, types and scores: <unk> <s> </s>, 256 bytes, pieces by rank, characters, special tokens."""
     merges = prose_merges("\u2581")[:merge_count] if merge_count else sentencepiece_merges()
     special = {"<unk>", "<s>", "</s>", *extra_controls, *USER_TOKENS}
-    pieces = [p for p in dict.fromkeys(a + b for a, b in merges) if p not in special and not p.startswith("<0x")]
+    pieces = [
+        p
+        for p in dict.fromkeys(a + b for a, b in merges)
+        if p not in special and not p.startswith("<0x")
+    ]
     used = Counter(c for s in training_texts() for c in s.replace(" ", "\u2581"))
-    wanted = set("".join(pieces)) | (set() if merge_count else {c for c, n in used.items() if n >= 4})
+    wanted = set("".join(pieces)) | (
+        set() if merge_count else {c for c, n in used.items() if n >= 4}
+    )
     characters = sorted((c for c in wanted if c not in pieces), key=lambda c: (-used[c], c))
-    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + pieces + characters + extra_controls + USER_TOKENS
+    tokens = (
+        ["<unk>", "<s>", "</s>"]
+        + [f"<0x{b:02X}>" for b in range(256)]
+        + pieces
+        + characters
+        + extra_controls
+        + USER_TOKENS
+    )
     types = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL] + [TokenType.BYTE] * 256
-    types += [TokenType.NORMAL] * (len(pieces) + len(characters)) + [TokenType.CONTROL] * len(extra_controls) + [TokenType.USER_DEFINED] * len(USER_TOKENS)
-    scores = [0.0] * 259 + [-float(i) for i in range(len(pieces) + len(characters))] + [0.0] * (len(extra_controls) + len(USER_TOKENS))
+    types += (
+        [TokenType.NORMAL] * (len(pieces) + len(characters))
+        + [TokenType.CONTROL] * len(extra_controls)
+        + [TokenType.USER_DEFINED] * len(USER_TOKENS)
+    )
+    scores = (
+        [0.0] * 259
+        + [-float(i) for i in range(len(pieces) + len(characters))]
+        + [0.0] * (len(extra_controls) + len(USER_TOKENS))
+    )
     return tokens, [int(t) for t in types], scores
 
 
-def add_bpe(writer: GGUFWriter, pre: str, merge_count: int | None, vocab_size: int | None = None, whole_words: bool = False) -> int:
+def add_bpe(
+    writer: GGUFWriter,
+    pre: str,
+    merge_count: int | None,
+    vocab_size: int | None = None,
+    whole_words: bool = False,
+) -> int:
     """Writes the vocabulary, padded with unused tokens up to vocab_size, and returns its size."""
     tokens, types, merges = bpe_tokens(merge_count, whole_words)
     pad(tokens, types, vocab_size)
@@ -139,7 +214,12 @@ def add_bpe(writer: GGUFWriter, pre: str, merge_count: int | None, vocab_size: i
     return len(tokens)
 
 
-def add_sentencepiece(writer: GGUFWriter, merge_count: int | None, vocab_size: int | None = None, extra_controls: tuple[str, ...] = ()) -> int:
+def add_sentencepiece(
+    writer: GGUFWriter,
+    merge_count: int | None,
+    vocab_size: int | None = None,
+    extra_controls: tuple[str, ...] = (),
+) -> int:
     tokens, types, scores = sentencepiece_tokens(merge_count, list(extra_controls))
     pad(tokens, types, vocab_size)
     writer.add_tokenizer_model("llama")
