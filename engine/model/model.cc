@@ -21,19 +21,19 @@ bool IsSpecTensor(std::string_view name) {
          name == "rope_factors_short.weight";
 }
 
-Status CheckAllUsed(const Gguf& gguf, const Graph& graph, const ModelSpec& spec) {
-  for (const GgufTensor& tensor : gguf.tensors()) {
+Status CheckAllUsed(const GgufSet& files, const Graph& graph, const ModelSpec& spec) {
+  Status status;
+  files.ForEachTensor([&](const GgufTensor& tensor) {
     bool is_used = IsSpecTensor(tensor.name);
     for (size_t i = 0; i < graph.values.size() && !is_used; ++i) {
       is_used = graph.values[i].kind == ValueKind::kWeight && graph.values[i].name == tensor.name;
     }
-    if (!is_used) {
-      return MakeError(ErrorCode::kUnsupportedArchitecture,
+    if (is_used || !status.ok()) return;
+    status = MakeError(ErrorCode::kUnsupportedArchitecture,
                        "Tensor \"%s\" is not used by architecture (%s) as known here.",
                        Printable(tensor.name).c_str(), spec.architecture->name);
-    }
-  }
-  return {};
+  });
+  return status;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::string LayerTensor(uint32_t layer, const char* suffix) {
 
 ValueId ModelBuilder::MatrixRows(std::string_view name, uint32_t row_begin, uint32_t row_count,
                                  uint32_t tensor_row_count, uint32_t column_count) {
-  const GgufTensor* tensor = gguf_.FindTensor(name);
+  const GgufTensor* tensor = files_.FindTensor(name);
   DType dtype = DType::kF32;
   if (tensor == nullptr) {
     Fail(MakeError(ErrorCode::kMissingTensor, "Tensor \"%.*s\" is missing.",
@@ -63,7 +63,7 @@ ValueId ModelBuilder::MatrixRows(std::string_view name, uint32_t row_begin, uint
 }
 
 ValueId ModelBuilder::Vector(std::string_view name, uint32_t length) {
-  const GgufTensor* tensor = gguf_.FindTensor(name);
+  const GgufTensor* tensor = files_.FindTensor(name);
   if (tensor == nullptr) {
     Fail(MakeError(ErrorCode::kMissingTensor, "Tensor \"%.*s\" is missing.",
                    static_cast<int>(name.size()), name.data()));
@@ -78,9 +78,9 @@ ValueId ModelBuilder::Vector(std::string_view name, uint32_t length) {
   return build.Vector(name, length);
 }
 
-Result<Graph> BuildGraph(const Gguf& gguf, const ModelSpec& spec, Phase phase) {
+Result<Graph> BuildGraph(const GgufSet& files, const ModelSpec& spec, Phase phase) {
   Graph graph;
-  ModelBuilder model(gguf, spec, &graph);
+  ModelBuilder model(files, spec, &graph);
   GraphBuilder& build = model.build;
   const ValueId table = model.Matrix("token_embd.weight", spec.vocabulary_size, spec.width);
   ValueId cache = build.Cache();
@@ -101,7 +101,7 @@ Result<Graph> BuildGraph(const Gguf& gguf, const ModelSpec& spec, Phase phase) {
   }
   if (!model.status().ok()) return Error(model.status().error());
   graph.outputs = {logits, cache};
-  TRY(CheckAllUsed(gguf, graph, spec));
+  TRY(CheckAllUsed(files, graph, spec));
   return graph;
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "format/gguf.h"
+#include "format/gguf_split.h"
 #include "graph/graph.h"
 #include "model/spec.h"
 
@@ -19,19 +19,19 @@ enum class Phase : uint8_t { kPrefill, kDecode };
 // outputs are the logits and the last cache version.
 // kMissingTensor or kWrongShape name the tensor; a tensor of the file that the architecture does not
 // use is an error too (the model is then not what its architecture says).
-Result<Graph> BuildGraph(const Gguf& gguf, const ModelSpec& spec, Phase phase);
+Result<Graph> BuildGraph(const GgufSet& files, const ModelSpec& spec, Phase phase);
 
 // What the blocks build with: weights looked up and checked against the file's tensor table. The first
 // error sticks; values are placeholders after it.
 class ModelBuilder {
  public:
-  ModelBuilder(const Gguf& gguf, const ModelSpec& spec, Graph* graph)
-      : build(graph), spec(spec), gguf_(gguf) {}
+  ModelBuilder(const GgufSet& files, const ModelSpec& spec, Graph* graph)
+      : build(graph), spec(spec), files_(files) {}
 
   GraphBuilder build;
   const ModelSpec& spec;
 
-  bool Has(std::string_view tensor) const { return gguf_.FindTensor(tensor) != nullptr; }
+  bool Has(std::string_view tensor) const { return files_.FindTensor(tensor) != nullptr; }
   ValueId Matrix(std::string_view tensor, uint32_t row_count, uint32_t column_count) {
     return MatrixRows(tensor, 0, row_count, row_count, column_count);
   }
@@ -57,7 +57,7 @@ class ModelBuilder {
     if (status_.ok()) status_ = std::move(error);
   }
 
-  const Gguf& gguf_;
+  const GgufSet& files_;
   Status status_;
 };
 

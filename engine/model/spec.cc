@@ -72,8 +72,9 @@ Status ReadSizes(const KeyReader& keys, const ModelLimits& limits, ModelSpec* sp
   ASSIGN_OR_RETURN(spec->head_dim,
                    keys.UintOr("attention.key_length", spec->width / spec->head_count, 1,
                                limits.head_dim));
-  if (spec->head_dim == 0 || spec->head_dim > limits.head_dim || spec->head_dim % 2 != 0) {
-    return MakeError(ErrorCode::kMalformed, "Head dimension (%u) is not even and within (%u).",
+  if (spec->head_dim == 0 || spec->head_dim > limits.head_dim || spec->head_dim % 8 != 0) {
+    // The kernels split Q, K and V between heads, and weight rows in groups of 8.
+    return MakeError(ErrorCode::kMalformed, "Head dimension (%u) is no multiple of 8 up to (%u).",
                      spec->head_dim, limits.head_dim);
   }
   ASSIGN_OR_RETURN(const uint32_t value_dim,
@@ -167,9 +168,9 @@ Status ReadLayers(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* 
 
 }  // namespace
 
-Result<ModelSpec> ReadModelSpec(const Gguf& gguf, const ModelLimits& limits) {
+Result<ModelSpec> ReadModelSpec(const GgufSet& files, const ModelLimits& limits) {
   ASSIGN_OR_RETURN(const std::optional<std::string_view> architecture,
-                   gguf.FindString("general.architecture"));
+                   files.metadata().FindString("general.architecture"));
   if (!architecture) {
     return MakeError(ErrorCode::kMissingMetadata, "Key \"general.architecture\" is missing.");
   }
@@ -182,14 +183,14 @@ Result<ModelSpec> ReadModelSpec(const Gguf& gguf, const ModelLimits& limits) {
   }
   ModelSpec spec;
   spec.architecture = row;
-  ASSIGN_OR_RETURN(const std::optional<std::string_view> name, gguf.FindString("general.name"));
+  ASSIGN_OR_RETURN(const std::optional<std::string_view> name, files.metadata().FindString("general.name"));
   if (name) spec.name = *name;
-  const KeyReader keys(gguf, *row);
+  const KeyReader keys(files.metadata(), *row);
   TRY(ReadSizes(keys, limits, &spec));
   TRY(ReadScales(keys, *row, &spec));
   TRY(ReadRope(keys, *row, &spec));
   TRY(ReadLayers(keys, *row, &spec));
-  const GgufTensor* embedding = gguf.FindTensor("token_embd.weight");
+  const GgufTensor* embedding = files.FindTensor("token_embd.weight");
   if (embedding == nullptr) {
     return MakeError(ErrorCode::kMissingTensor, "Tensor \"token_embd.weight\" is missing.");
   }
@@ -199,19 +200,19 @@ Result<ModelSpec> ReadModelSpec(const Gguf& gguf, const ModelLimits& limits) {
                      limits.vocabulary_size);
   }
   spec.vocabulary_size = static_cast<uint32_t>(embedding->row_count());
-  spec.has_tied_head = gguf.FindTensor("output.weight") == nullptr;
+  spec.has_tied_head = files.FindTensor("output.weight") == nullptr;
   return spec;
 }
 
-std::string RopeFactorTensor(const Gguf& gguf, const ModelSpec& spec, uint32_t context_length) {
-  if (gguf.FindTensor("rope_freqs.weight") != nullptr) return "rope_freqs.weight";
+std::string RopeFactorTensor(const GgufSet& files, const ModelSpec& spec, uint32_t context_length) {
+  if (files.FindTensor("rope_freqs.weight") != nullptr) return "rope_freqs.weight";
   const std::string key =
       std::string(spec.architecture->name) + ".rope.scaling.original_context_length";
-  const auto original = gguf.FindUint(key);
+  const auto original = files.metadata().FindUint(key);
   const uint64_t original_length = original.ok() && *original ? **original : spec.context_length;
   const char* name = context_length > original_length ? "rope_factors_long.weight"
                                                       : "rope_factors_short.weight";
-  return gguf.FindTensor(name) != nullptr ? name : "";
+  return files.FindTensor(name) != nullptr ? name : "";
 }
 
 Status ApplyRopeFactors(const std::vector<float>& factors, ModelSpec* spec) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "format/gguf.h"
+#include "format/gguf_split.h"
 #include "graph/op.h"
 
 namespace nonstop {
@@ -65,10 +65,10 @@ struct ModelLimits {
 // `rope_factors`: the model's own factor tensors, already read: they lie in the file's data, not in its
 // header, so the spec is first made without them (ReadModelSpec) and completed when they have come
 // (ApplyRopeFactors). Needed before the first token, not before the plan.
-Result<ModelSpec> ReadModelSpec(const Gguf& gguf, const ModelLimits& limits = {});
+Result<ModelSpec> ReadModelSpec(const GgufSet& files, const ModelLimits& limits = {});
 
 // The tensor that holds frequency factors for this context length, or "" if the model has none.
-std::string RopeFactorTensor(const Gguf& gguf, const ModelSpec& spec, uint32_t context_length);
+std::string RopeFactorTensor(const GgufSet& files, const ModelSpec& spec, uint32_t context_length);
 // Divides every frequency by its factor. kWrongShape when the count differs.
 Status ApplyRopeFactors(const std::vector<float>& factors, ModelSpec* spec);
 

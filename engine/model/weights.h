@@ -1,0 +1,62 @@
+// The model's weights as the CPU backend holds them: packed while the file streams in, a piece of a
+// tensor at a time, so that no second copy of the model ever exists.
+// Matrices (two dimensions) are packed for the kernels; vectors (one dimension) become f32.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "cpu/matrix.h"
+#include "format/tensor_stream.h"
+
+namespace nonstop {
+
+struct WeightOptions {
+  bool keeps_raw = false;  // for the reference kernels
+  cpu::ActivationType activation = cpu::ActivationType::kQ8;
+};
+
+class WeightStore {
+ public:
+  explicit WeightStore(WeightOptions options) : options_(options) {}
+
+  // Pieces of one tensor come in order; tensors may come in any order, one at a time.
+  Status Push(const TensorPiece& piece);
+
+  // Complete tensors only; nullptr otherwise.
+  const cpu::Matrix* FindMatrix(std::string_view name) const;
+  const std::vector<float>* FindVector(std::string_view name) const;
+  uint64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  struct StoredMatrix {
+    cpu::Matrix matrix;
+    AlignedBuffer storage;
+    bool is_complete = false;
+  };
+
+  Status Begin(const GgufTensor& tensor);
+  Status PushRows(std::span<const std::byte> bytes);
+  Status PackWhole(std::span<const std::byte> rows, uint32_t row_count);
+  Status CheckFinite(std::span<const std::byte> bytes) const;
+  Status End();
+
+  WeightOptions options_;
+  std::unordered_map<std::string, std::unique_ptr<StoredMatrix>> matrices_;
+  std::unordered_map<std::string, std::vector<float>> vectors_;
+  uint64_t size_bytes_ = 0;
+
+  // The tensor that is coming in.
+  const GgufTensor* tensor_ = nullptr;
+  StoredMatrix* open_ = nullptr;       // of a matrix
+  uint32_t packed_row_count_ = 0;
+  std::vector<std::byte> pending_;     // raw bytes that do not fill a group of rows yet
+};
+
+}  // namespace nonstop
