@@ -1,0 +1,73 @@
+// The GPU as the engine sees it: it owns buffers and pipelines by number, and plays step lists. The
+// engine itself never calls a GPU API: in the browser and Node a TypeScript player stands behind this
+// port, in the native host a C++ one on Dawn, and in plan tests the null GPU, which only records.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace nonstop {
+
+using GpuBufferId = uint32_t;
+using GpuPipelineId = uint32_t;
+using GpuBindGroupId = uint32_t;
+
+struct GpuLimits {  // WebGPU's defaults
+  uint64_t max_buffer_size_bytes = 256u << 20;
+  uint64_t max_storage_binding_size_bytes = 128u << 20;
+  uint32_t max_storage_buffers_per_stage = 8;
+  uint32_t max_workgroup_storage_bytes = 16'384;
+  uint32_t max_workgroup_invocations = 256;
+  uint32_t min_storage_offset_alignment = 256;
+  uint32_t max_workgroups_per_dimension = 65'535;
+};
+
+struct GpuAdapter {
+  std::string vendor;
+  std::string architecture;
+  std::string description;
+  GpuLimits limits;
+  bool has_f16 = false;
+  bool has_subgroups = false;
+  bool is_fallback = false;  // a software adapter
+};
+
+enum class GpuBufferUsage : uint8_t { kWeights, kActivations, kCache, kState, kParams, kReadback };
+enum class GpuAccess : uint8_t { kRead, kReadWrite, kUniform };
+
+struct GpuBufferBinding {
+  GpuBufferId buffer;
+  GpuAccess access;
+  uint64_t offset_bytes;
+  uint64_t size_bytes;
+};
+
+// One dispatch. POD, in linear memory: the player reads it where it lies.
+struct GpuDispatch {
+  GpuPipelineId pipeline;
+  GpuBindGroupId bind_group;
+  uint32_t params_offset_bytes;
+  uint32_t workgroups[3];
+};
+
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+  virtual const GpuAdapter& adapter() const = 0;
+  // `size_bytes` is rounded up to pages of 4096 bytes: a host may place the buffer in shared memory.
+  virtual Result<GpuBufferId> CreateBuffer(GpuBufferUsage usage, uint64_t size_bytes) = 0;
+  virtual void DestroyBuffer(GpuBufferId buffer) = 0;
+  virtual Result<GpuPipelineId> CreatePipeline(std::string_view name, std::string_view wgsl) = 0;
+  virtual Result<GpuBindGroupId> CreateBindGroup(GpuPipelineId pipeline,
+                                                 std::span<const GpuBufferBinding> bindings) = 0;
+  virtual Status Upload(GpuBufferId buffer, uint64_t offset_bytes,
+                        std::span<const std::byte> bytes) = 0;
+  // Encodes all dispatches in one pass and submits them.
+  virtual Status Submit(std::span<const GpuDispatch> dispatches) = 0;
+};
+
+}  // namespace nonstop
