@@ -1,56 +1,106 @@
-// The entry points of matrix.h: choice of format and activation.
+// The entry points of matrix.h, for the build's own vector target.
 #include "cpu/matrix.h"
 
 #include <cstring>
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "cpu/generic/activations.h"
-#include "cpu/reference/matmul.h"
+#include "cpu/generic/matmul.h"
+#include "cpu/vec/vec.h"
 #include "tensor/dequantize.h"
 
 namespace nonstop::cpu {
 namespace {
 
-constexpr bool kByteDot = true;
+using vec::Native;
+
+bool IsFloat(DType dtype) { return GetDType(dtype).block_length == 1; }
+
+// Byte offsets of the f16 values in a block.
+struct FiniteRow {
+  DType dtype;
+  uint32_t half_offsets[2];
+  uint32_t half_count;
+};
+constexpr FiniteRow kFiniteRows[] = {
+    {DType::kQ4_0, {0}, 1},      {DType::kQ4_1, {0, 2}, 2}, {DType::kQ5_0, {0}, 1},
+    {DType::kQ5_1, {0, 2}, 2},   {DType::kQ8_0, {0}, 1},    {DType::kIQ4_NL, {0}, 1},
+    {DType::kQ2_K, {80, 82}, 2}, {DType::kQ3_K, {108}, 1},  {DType::kQ4_K, {0, 2}, 2},
+    {DType::kQ5_K, {0, 2}, 2},   {DType::kQ6_K, {208}, 1},  {DType::kF16, {0}, 1},
+};
+
+// `mask` is the exponent of a half or of an f32's upper half; all ones are infinity or NaN.
+bool IsFinite(const std::byte* bytes, uint16_t mask) {
+  return (LoadLe<uint16_t>(bytes) & mask) != mask;
+}
 
 }  // namespace
 
 ActivationType ChooseActivation(DType dtype, ActivationType wanted) {
-  const bool is_float = GetDType(dtype).block_length == 1;
-  return is_float ? ActivationType::kF32 : wanted;
+  return IsFloat(dtype) ? ActivationType::kF32 : wanted;
 }
 
-PackedFormat ChooseFormat(DType, ActivationType, uint32_t) { return PackedFormat::kRaw; }
+PackedFormat ChooseFormat(DType dtype, ActivationType activation, uint32_t) {
+  return IsFloat(dtype) || activation == ActivationType::kQ8 ? PackedFormat::kInterleaved8
+                                                             : PackedFormat::kRaw;
+}
 
 uint64_t PackedSizeBytes(PackedFormat format, DType dtype, uint32_t row_count,
                          uint32_t column_count) {
-  CHECK(format == PackedFormat::kRaw);
-  return row_count * RowSizeBytes(dtype, column_count);
+  if (format == PackedFormat::kRaw) return row_count * RowSizeBytes(dtype, column_count);
+  return uint64_t{DivideRoundUp(row_count, kGroupRowCount)} *
+         InterleavedGroupSizeBytes(dtype, column_count);
 }
 
 void PackRows(PackedFormat format, DType dtype, const std::byte* raw_rows, uint32_t row_begin,
               uint32_t row_count, uint32_t column_count, std::byte* packed) {
-  CHECK(format == PackedFormat::kRaw);
+  if (format == PackedFormat::kInterleaved8) {
+    PackInterleaved<Native::kByteDot>(dtype, raw_rows, row_begin, row_count, column_count, packed);
+    return;
+  }
   const uint64_t row_size_bytes = RowSizeBytes(dtype, column_count);
   std::memcpy(packed + row_begin * row_size_bytes, raw_rows, row_count * row_size_bytes);
 }
 
+bool RowsAreFinite(DType dtype, const std::byte* raw_rows, uint64_t size_bytes) {
+  const uint32_t block_size_bytes = GetDType(dtype).block_size_bytes;
+  const std::byte* end = raw_rows + size_bytes / block_size_bytes * block_size_bytes;
+  if (dtype == DType::kF32 || dtype == DType::kBF16) {  // the exponent is in the last two bytes
+    for (const std::byte* element = raw_rows; element < end; element += block_size_bytes) {
+      if (!IsFinite(element + block_size_bytes - 2, 0x7f80)) return false;
+    }
+    return true;
+  }
+  for (const FiniteRow& row : kFiniteRows) {
+    if (row.dtype != dtype) continue;
+    for (const std::byte* block = raw_rows; block < end; block += block_size_bytes) {
+      for (uint32_t i = 0; i < row.half_count; ++i) {
+        if (!IsFinite(block + row.half_offsets[i], 0x7c00)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 void UnpackRow(const Matrix& matrix, uint32_t row, float* out) {
-  CHECK(row < matrix.row_count && matrix.format == PackedFormat::kRaw);
+  CHECK(row < matrix.row_count);
+  if (matrix.format == PackedFormat::kInterleaved8) {
+    UnpackInterleaved<Native::kByteDot>(matrix, row, 0, matrix.column_count, out);
+    return;
+  }
   const uint64_t row_size_bytes = RowSizeBytes(matrix.dtype, matrix.column_count);
   DequantizeRow(matrix.dtype, matrix.data + row * row_size_bytes, matrix.column_count, out);
 }
 
 size_t ActivationRowSizeBytes(ActivationType type, uint32_t column_count) {
-  if (type == ActivationType::kQ8) return Q8RowSizeBytes<kByteDot>(column_count);
+  if (type == ActivationType::kQ8) return Q8RowSizeBytes<Native::kByteDot>(column_count);
   return RoundUp(size_t{column_count} * sizeof(float), size_t{64});
 }
 
 void PrepareActivationRow(ActivationType type, const float* x, uint32_t column_count,
                           std::byte* out) {
   if (type == ActivationType::kQ8) {
-    QuantizeRow<kByteDot>(x, column_count, out);
+    QuantizeRow<Native::kByteDot>(x, column_count, out);
   } else {
     std::memcpy(out, x, size_t{column_count} * sizeof(float));
   }
@@ -59,7 +109,7 @@ void PrepareActivationRow(ActivationType type, const float* x, uint32_t column_c
 void UnpackActivations(ActivationType type, const std::byte* row, uint32_t begin, uint32_t count,
                        float* out) {
   if (type == ActivationType::kQ8) {
-    DequantizeActivations<kByteDot>(row, begin, count, out);
+    DequantizeActivations<Native::kByteDot>(row, begin, count, out);
   } else {
     std::memcpy(out, row + size_t{begin} * sizeof(float), size_t{count} * sizeof(float));
   }
@@ -67,7 +117,7 @@ void UnpackActivations(ActivationType type, const std::byte* row, uint32_t begin
 
 void MatMul(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activations& x, float* y,
             size_t y_stride) {
-  reference::MatMul(w, row_begin, row_end, x, y, y_stride);
+  MatMulOn<Native>::Run(w, row_begin, row_end, x, y, y_stride);
 }
 
 }  // namespace nonstop::cpu

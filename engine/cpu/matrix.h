@@ -39,6 +39,10 @@ uint64_t PackedSizeBytes(PackedFormat format, DType dtype, uint32_t row_count,
 void PackRows(PackedFormat format, DType dtype, const std::byte* raw_rows, uint32_t row_begin,
               uint32_t row_count, uint32_t column_count, std::byte* packed);
 
+// False if a float element or a block's scale is infinite or NaN. Kernels need not keep such values
+// as they are, so weights are looked through with this while they are loaded.
+bool RowsAreFinite(DType dtype, const std::byte* raw_rows, uint64_t size_bytes);
+
 // One row as f32 (embedding look-up).
 void UnpackRow(const Matrix& matrix, uint32_t row, float* out);
 

@@ -41,10 +41,12 @@ float QuantizeBlock(const float* x, int32_t* q) {
 }
 
 void StoreQuants(const int32_t* q, ActivationBlock<true>* block) {
+  block->negative_sum = 0;
   for (uint32_t i = 0; i < kActivationBlockLength; ++i) {
     block->q[i] = static_cast<int8_t>(q[i]);
     block->positive[i] = static_cast<uint8_t>(std::max(q[i], 0));
     block->negative[i] = static_cast<uint8_t>(std::max(-q[i], 0));
+    block->negative_sum += block->negative[i];
   }
 }
 

@@ -19,8 +19,9 @@ struct ActivationBlock<true> {
   uint8_t positive[32];  // max(q, 0)
   uint8_t negative[32];  // max(-q, 0)
   float scale;
-  float scaled_sum;  // scale * sum(q)
-  int32_t sums[2];   // of q, of each half of the block
+  float scaled_sum;      // scale * sum(q)
+  int32_t sums[2];       // of q, of each half of the block
+  int32_t negative_sum;  // of negative
 };
 
 template <>
@@ -31,7 +32,7 @@ struct ActivationBlock<false> {
   int32_t sums[2];
 };
 
-static_assert(sizeof(ActivationBlock<true>) == 112 && sizeof(ActivationBlock<false>) == 80);
+static_assert(sizeof(ActivationBlock<true>) == 116 && sizeof(ActivationBlock<false>) == 80);
 
 template <bool kByteDot>
 constexpr size_t Q8RowSizeBytes(uint32_t column_count) {
