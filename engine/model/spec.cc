@@ -115,51 +115,131 @@ Status ReadScales(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* 
   return {};
 }
 
-RopeFrequencies MakeRope(const char* name, uint32_t rotated_dim, double base, double scale) {
-  RopeFrequencies rope{.name = name, .values = {}};
+// rope.scaling.*: how the frequencies were stretched for a longer context.
+struct RopeScaling {
+  std::string type;              // none, linear, yarn, longrope
+  double frequency_scale = 1.0;  // 1 / factor
+  float attention_factor = 1.0f;
+  double original_context = 0.0;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+};
+
+Result<RopeScaling> ReadRopeScaling(const KeyReader& keys, const ModelSpec& spec) {
+  RopeScaling scaling;
+  // Linear where a factor stands alone; "rope.scale_linear" is the older key of the same number.
+  ASSIGN_OR_RETURN(scaling.type, keys.StringOr("rope.scaling.type", "linear"));
+  if (scaling.type != "none" && scaling.type != "linear" && scaling.type != "longrope" &&
+      scaling.type != "yarn") {
+    return MakeError(ErrorCode::kUnsupportedArchitecture,
+                     "RoPE scaling (%s) is not supported; (none, linear, yarn, longrope) are.",
+                     Printable(scaling.type).c_str());
+  }
+  ASSIGN_OR_RETURN(const float old_factor, keys.FloatOr("rope.scale_linear", 0.0f));
+  ASSIGN_OR_RETURN(const float factor, keys.FloatOr("rope.scaling.factor", old_factor));
+  ASSIGN_OR_RETURN(scaling.attention_factor, keys.FloatOr("rope.scaling.attn_factor", 1.0f));
+  ASSIGN_OR_RETURN(const uint32_t original,
+                   keys.UintOr("rope.scaling.original_context_length", spec.context_length, 1,
+                               UINT32_MAX));
+  ASSIGN_OR_RETURN(const float beta_fast, keys.FloatOr("rope.scaling.yarn_beta_fast", 32.0f));
+  ASSIGN_OR_RETURN(const float beta_slow, keys.FloatOr("rope.scaling.yarn_beta_slow", 1.0f));
+  if (factor < 0.0f || beta_fast <= 0.0f || beta_slow <= 0.0f) {
+    return MakeError(ErrorCode::kMalformed, "RoPE scaling factor (%g) or betas are not positive.",
+                     static_cast<double>(factor));
+  }
+  if (scaling.type != "none" && factor > 0.0f) {
+    scaling.frequency_scale = 1.0 / static_cast<double>(factor);
+  }
+  scaling.original_context = original;
+  scaling.beta_fast = static_cast<double>(beta_fast);
+  scaling.beta_slow = static_cast<double>(beta_slow);
+  return scaling;
+}
+
+// How much of the pair's own frequency YaRN keeps: 1 for fast pairs, 0 for slow ones, a ramp between.
+// Source: Peng et al., "YaRN", 2023, section 3.2, with llama.cpp's rounding of the ramp's ends.
+double YarnMix(const RopeScaling& scaling, double base, uint32_t rotated_dim, uint32_t pair) {
+  const auto correction_dim = [&](double rotations) {
+    return rotated_dim * std::log(scaling.original_context / (rotations * 2.0 * 3.14159265358979)) /
+           (2.0 * std::log(base));
+  };
+  const double low = std::max(0.0, std::floor(correction_dim(scaling.beta_fast)));
+  const double high =
+      std::min(rotated_dim - 1.0, std::ceil(correction_dim(scaling.beta_slow)));
+  const double ramp = (pair - low) / std::max(0.001, high - low);
+  return 1.0 - std::clamp(ramp, 0.0, 1.0);
+}
+
+RopeFrequencies MakeRope(const char* name, uint32_t rotated_dim, double base,
+                         const RopeScaling& scaling) {
+  RopeFrequencies rope{.name = name, .values = {}, .magnitude = scaling.attention_factor};
+  const bool is_yarn = scaling.type == "yarn";
   for (uint32_t i = 0; i < rotated_dim / 2; ++i) {
-    const double exponent = -2.0 * i / rotated_dim;
-    rope.values.push_back(static_cast<float>(scale * std::pow(base, exponent)));
+    const double own = std::pow(base, -2.0 * i / rotated_dim);
+    const double mix = is_yarn ? YarnMix(scaling, base, rotated_dim, i) : 0.0;
+    rope.values.push_back(
+        static_cast<float>(own * (scaling.frequency_scale * (1.0 - mix) + mix)));
+  }
+  if (is_yarn) {
+    rope.magnitude *= static_cast<float>(1.0 - 0.1 * std::log(scaling.frequency_scale));
   }
   return rope;
 }
 
 Status ReadRope(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* spec) {
   ASSIGN_OR_RETURN(const float base, keys.FloatOr("rope.freq_base", 10000.0f));
-  ASSIGN_OR_RETURN(const std::string scaling, keys.StringOr("rope.scaling.type", "none"));
-  // "rope.scale_linear" is the older key of the same number.
-  ASSIGN_OR_RETURN(const float old_factor, keys.FloatOr("rope.scale_linear", 1.0f));
-  ASSIGN_OR_RETURN(const float factor, keys.FloatOr("rope.scaling.factor", old_factor));
-  ASSIGN_OR_RETURN(spec->rope_magnitude, keys.FloatOr("rope.scaling.attn_factor", 1.0f));
-  if (!(base > 0.0f) || !(factor >= 0.0f)) {
-    return MakeError(ErrorCode::kMalformed, "RoPE base (%g) or scaling factor (%g) is negative.",
-                     static_cast<double>(base), static_cast<double>(factor));
+  ASSIGN_OR_RETURN(const float local_base,
+                   keys.FloatOr("rope.freq_base_swa", row.local_rope_base));
+  if (!(base > 1.0f) || (row.local_rope_base != 0.0f && !(local_base > 1.0f))) {
+    return MakeError(ErrorCode::kMalformed, "RoPE base (%g or %g) is not above 1.",
+                     static_cast<double>(base), static_cast<double>(local_base));
   }
-  if (scaling != "none" && scaling != "linear" && scaling != "longrope") {
-    return MakeError(ErrorCode::kUnsupportedArchitecture,
-                     "RoPE scaling (%s) is not supported; (none, linear, longrope) are.",
-                     Printable(scaling).c_str());
-  }
-  const bool is_linear = scaling == "linear" || (scaling == "none" && old_factor != 1.0f);
-  const double scale = is_linear && factor > 0.0f ? 1.0 / static_cast<double>(factor) : 1.0;
-  spec->ropes.push_back(MakeRope("rope", spec->rotated_dim, static_cast<double>(base), scale));
-  if (row.local_rope_base != 0.0f) {
-    ASSIGN_OR_RETURN(const float local_base,
-                     keys.FloatOr("rope.freq_base_swa", row.local_rope_base));
+  ASSIGN_OR_RETURN(const RopeScaling scaling, ReadRopeScaling(keys, *spec));
+  spec->ropes.push_back(
+      MakeRope("rope", spec->rotated_dim, static_cast<double>(base), scaling));
+  if (row.local_rope_base != 0.0f) {  // never scaled
     spec->ropes.push_back(
-        MakeRope("rope.local", spec->rotated_dim, static_cast<double>(local_base), 1.0));
+        MakeRope("rope.local", spec->rotated_dim, static_cast<double>(local_base), {}));
   }
   return {};
 }
 
-Status ReadLayers(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* spec) {
+// Which layers slide: "attention.sliding_window_pattern" as a list of booleans, or as a period n (of
+// every n layers the last is global), or the architecture's own period.
+Result<std::vector<int32_t>> ReadSlidingLayers(const Gguf& metadata, const KeyReader& keys,
+                                               const ArchitectureRow& row, uint32_t layer_count) {
+  const std::string key = keys.Key("attention.sliding_window_pattern");
+  const GgufValue* value = metadata.Find(key);
+  uint32_t period = row.window_pattern;
+  if (value != nullptr && value->type == GgufType::kArray) {
+    ASSIGN_OR_RETURN(const std::optional<std::vector<int32_t>> slides, metadata.FindIntArray(key));
+    if (!slides || slides->size() != layer_count) {
+      return MakeError(ErrorCode::kMalformed, "Key \"%s\" does not have (%u) entries.", key.c_str(),
+                       layer_count);
+    }
+    return *slides;
+  }
+  if (value != nullptr) {
+    ASSIGN_OR_RETURN(period, keys.Uint("attention.sliding_window_pattern", 1, layer_count + 1));
+  }
+  std::vector<int32_t> slides(layer_count);
+  for (uint32_t i = 0; i < layer_count; ++i) {
+    slides[i] = period != 0 && i % period < period - 1 ? 1 : 0;
+  }
+  return slides;
+}
+
+Status ReadLayers(const Gguf& metadata, const KeyReader& keys, const ArchitectureRow& row,
+                  ModelSpec* spec) {
+  spec->layers.resize(spec->layer_count);
+  if (row.window_pattern == 0 || row.ignores_window) return {};
   ASSIGN_OR_RETURN(const uint32_t window,
                    keys.UintOr("attention.sliding_window", row.default_window, 0, UINT32_MAX));
-  spec->layers.resize(spec->layer_count);
-  if (row.window_pattern == 0 || row.ignores_window || window == 0) return {};
+  if (window == 0) return {};
+  ASSIGN_OR_RETURN(const std::vector<int32_t> slides,
+                   ReadSlidingLayers(metadata, keys, row, spec->layer_count));
   for (uint32_t i = 0; i < spec->layer_count; ++i) {
-    const bool slides = i % row.window_pattern < row.window_pattern - 1;
-    if (!slides) continue;
+    if (slides[i] == 0) continue;
     spec->layers[i].window = window;
     spec->layers[i].rope_index = row.local_rope_base != 0.0f ? 1 : 0;
   }
@@ -189,7 +269,7 @@ Result<ModelSpec> ReadModelSpec(const GgufSet& files, const ModelLimits& limits)
   TRY(ReadSizes(keys, limits, &spec));
   TRY(ReadScales(keys, *row, &spec));
   TRY(ReadRope(keys, *row, &spec));
-  TRY(ReadLayers(keys, *row, &spec));
+  TRY(ReadLayers(files.metadata(), keys, *row, &spec));
   const GgufTensor* embedding = files.FindTensor("token_embd.weight");
   if (embedding == nullptr) {
     return MakeError(ErrorCode::kMissingTensor, "Tensor \"token_embd.weight\" is missing.");

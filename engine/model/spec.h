@@ -18,6 +18,7 @@ struct ArchitectureRow;
 struct RopeFrequencies {
   std::string name;          // the constant's name in the graph: "rope", "rope.local"
   std::vector<float> values;
+  float magnitude = 1.0f;    // of cosines and sines: YaRN's and longrope's attention factor
 };
 
 struct LayerSpec {
@@ -42,7 +43,6 @@ struct ModelSpec {
   float attention_soft_cap = 0.0f;
   float final_soft_cap = 0.0f;
   float embedding_scale = 1.0f;
-  float rope_magnitude = 1.0f;
   bool has_tied_head = false;   // no output.weight: the embedding is the head
   std::vector<LayerSpec> layers;
   std::vector<RopeFrequencies> ropes;

@@ -62,7 +62,7 @@ ValueId AttentionBlock(ModelBuilder& model, uint32_t layer, bool selects_rows, V
     p.q = HeadNorm(model, layer, "attn_q_norm.weight", p.q);
     p.k = HeadNorm(model, layer, "attn_k_norm.weight", p.k);
   }
-  const OpAttributes rope = {.rope_magnitude = spec.rope_magnitude,
+  const OpAttributes rope = {.rope_magnitude = spec.ropes[spec.layers[layer].rope_index].magnitude,
                              .head_dim = spec.head_dim,
                              .rotated_dim = spec.rotated_dim,
                              .rope_halves = row.rope_halves ? 1u : 0u};
