@@ -1,0 +1,160 @@
+// Downloads a model by URL into the cache folder: resumed by range, renamed into place when complete,
+// so that a file with its final name is always whole. One process at a time downloads a file: a lock
+// holds its number, and a lock whose process is gone is taken over.
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { EngineError } from '../../../web/src/api/index.js';
+import { HttpStream } from '../../../web/src/storage/http.js';
+
+export interface DownloadOptions {
+  signal: AbortSignal;
+  onProgress: (loaded_bytes: number, total_bytes: number) => void;
+}
+
+export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
+  const base = environment['XDG_CACHE_HOME'] || path.join(os.homedir(), '.cache');
+  return path.join(base, 'nonstop');
+}
+
+/** The path of the model's first file; downloads what is not there, all files of a split model. */
+export async function downloadModel(
+  url: string,
+  folder: string,
+  options: DownloadOptions,
+): Promise<string> {
+  const urls = splitUrls(url);
+  const key = createHash('sha256').update(url).digest('hex').slice(0, 16);
+  const model_folder = path.join(folder, 'models', key);
+  makeFolder(model_folder);
+  const files = [];
+  for (const part of urls) files.push(await downloadFile(part, model_folder, options));
+  return files[0] ?? '';
+}
+
+/** "…-00001-of-00003.gguf" stands for three files. */
+export function splitUrls(url: string): string[] {
+  const match = /-00001-of-(\d{5})\.gguf(?=$|[?#])/.exec(url);
+  if (!match) return [url];
+  return Array.from({ length: Number(match[1]) }, (_, i) =>
+    url.replace('-00001-of-', `-${String(i + 1).padStart(5, '0')}-of-`),
+  );
+}
+
+function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder, { recursive: true });
+    fs.accessSync(folder, fs.constants.W_OK);
+  } catch (cause) {
+    throw storageError(`The cache folder "${folder}" cannot be written`, cause);
+  }
+}
+
+function storageError(what: string, cause: unknown): EngineError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+  return new EngineError(
+    'storage',
+    `${what} (${code}); set XDG_CACHE_HOME to another folder, or use --no-cache.`,
+    { cause },
+  );
+}
+
+interface PartNote {
+  etag: string;
+  size_bytes: number;
+}
+
+async function downloadFile(url: string, folder: string, options: DownloadOptions): Promise<string> {
+  const name = path.basename(new URL(url).pathname).replace(/[^\w.-]/g, '_') || 'model.gguf';
+  const final = path.join(folder, name);
+  if (fs.existsSync(final)) return final;
+  const lock = `${final}.lock`;
+  takeLock(lock, url);
+  try {
+    await fillPart(url, `${final}.part`, options);
+    fs.renameSync(`${final}.part`, final);
+    fs.rmSync(`${final}.part.json`, { force: true });
+    return final;
+  } finally {
+    fs.rmSync(lock, { force: true });
+  }
+}
+
+async function fillPart(
+  url: string,
+  part: string,
+  { signal, onProgress }: DownloadOptions,
+): Promise<void> {
+  const note = readNote(`${part}.json`);
+  let offset = note ? (fs.statSync(part, { throwIfNoEntry: false })?.size ?? 0) : 0;
+  const stream = await HttpStream.open(url, { signal, offset, etag: note?.etag });
+  const { size_bytes, etag } = stream.head;
+  const fd = openPart(part, offset);
+  try {
+    if (etag !== undefined) {
+      fs.writeFileSync(`${part}.json`, JSON.stringify({ etag, size_bytes } satisfies PartNote));
+    }
+    for (let chunk = await stream.read(); chunk; chunk = await stream.read()) {
+      for (let done = 0; done < chunk.length; ) {
+        const count = fs.writeSync(fd, chunk, done, chunk.length - done, offset);
+        done += count;
+        offset += count;
+      }
+      onProgress(offset, size_bytes);
+    }
+    fs.fsyncSync(fd);
+  } catch (thrown) {
+    if (!(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
+    throw storageError(`The file "${part}" cannot be written`, thrown);
+  } finally {
+    fs.closeSync(fd);
+    await stream.close();
+  }
+}
+
+function takeLock(lock: string, url: string): void {
+  for (let attempt = 0; attempt < 2; attempt++) {
+    try {
+      fs.writeFileSync(lock, String(process.pid), { flag: 'wx' });
+      return;
+    } catch (cause) {
+      if (!fs.existsSync(lock)) throw storageError(`The file "${lock}" cannot be written`, cause);
+      const pid = Number(fs.readFileSync(lock, 'utf8'));
+      if (isAlive(pid)) {
+        throw new EngineError('busy', `"${url}" is being downloaded by another process (${pid}).`);
+      }
+      fs.rmSync(lock, { force: true });
+    }
+  }
+  throw new EngineError('busy', `"${url}" is being downloaded by another process.`);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch (thrown) {
+    return thrown instanceof Error && 'code' in thrown && thrown.code === 'EPERM';
+  }
+}
+
+function readNote(file: string): PartNote | undefined {
+  try {
+    const note: unknown = JSON.parse(fs.readFileSync(file, 'utf8'));
+    if (typeof note !== 'object' || note === null) return undefined;
+    if (!('etag' in note) || typeof note.etag !== 'string') return undefined;
+    return { etag: note.etag, size_bytes: 'size_bytes' in note ? Number(note.size_bytes) : -1 };
+  } catch {
+    return undefined;
+  }
+}
+
+function openPart(part: string, offset: number): number {
+  try {
+    const fd = fs.openSync(part, offset > 0 ? 'r+' : 'w');
+    fs.ftruncateSync(fd, offset);
+    return fd;
+  } catch (cause) {
+    throw storageError(`The file "${part}" cannot be written`, cause);
+  }
+}

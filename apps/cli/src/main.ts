@@ -1,0 +1,57 @@
+// The command line: parses, runs, reports. One place turns errors into a sentence (or with --json into
+// an object) and an exit status.
+import { EngineError, toEngineError } from '../../../web/src/api/index.js';
+import { exitStatus } from './exit.js';
+import { helpText } from './help.js';
+import { parseArguments, type Arguments } from './parse.js';
+import { runModelVerb } from './run.js';
+import { serve } from './serve.js';
+
+const kSigintStatus = 130;
+
+/** The first Ctrl-C asks for an end, the second takes it. */
+function abortOnInterrupt(): AbortSignal {
+  const stop = new AbortController();
+  let count = 0;
+  const interrupt = () => {
+    count += 1;
+    if (count > 1) process.exit(kSigintStatus);
+    stop.abort();
+  };
+  process.on('SIGINT', interrupt);
+  process.on('SIGTERM', interrupt);
+  return stop.signal;
+}
+
+async function main(words: readonly string[]): Promise<number> {
+  let as_json = words.includes('--json');
+  try {
+    checkNode();
+    const args: Arguments = parseArguments(words);
+    if (args.flag('help')) {
+      process.stdout.write(`${helpText()}\n`);
+      return 0;
+    }
+    as_json = args.flag('json');
+    const signal = abortOnInterrupt();
+    return args.verb === 'serve' ? await serve(args, signal) : await runModelVerb(args, signal);
+  } catch (thrown) {
+    const { code, message } = toEngineError(thrown);
+    if (as_json) process.stdout.write(`${JSON.stringify({ error: { code, message } })}\n`);
+    else process.stderr.write(`ERROR (${code}): ${message}\n`);
+    return exitStatus(code);
+  }
+}
+
+function checkNode(): void {
+  if (typeof process.getBuiltinModule === 'function') return;
+  throw new EngineError('backend_failed', `Node ${process.version} is too old; 20.16 or later works.`);
+}
+
+// A reader that went away (./run … | head) is no fault.
+process.stdout.on('error', (error) => {
+  if ('code' in error && error.code === 'EPIPE') process.exit(0);
+  throw error;
+});
+
+process.exitCode = await main(process.argv.slice(2));

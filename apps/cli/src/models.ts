@@ -1,0 +1,60 @@
+// From what --model says to bytes: a name of the catalogue (tools/pins.json; set-up puts its file into
+// .deps/models), a file, or a URL, which is downloaded once into the cache folder.
+import fs from 'node:fs';
+import path from 'node:path';
+import { EngineError } from '../../../web/src/api/index.js';
+import { cacheFolder, downloadModel } from './download.js';
+import type { JobSource } from './job.js';
+
+export const kRoot = path.resolve(import.meta.dirname, '../../..');
+export const kDefaultModel = 'smollm2-135m-instruct';
+
+export interface CatalogueModel {
+  name: string;
+  path: string;
+  size_bytes: number;
+}
+
+/** The models that have a name, in the order of the pins. */
+export function readCatalogue(): CatalogueModel[] {
+  const pins: unknown = JSON.parse(fs.readFileSync(path.join(kRoot, 'tools/pins.json'), 'utf8'));
+  const models = typeof pins === 'object' && pins && 'models' in pins ? pins.models : undefined;
+  if (typeof models !== 'object' || models === null) return [];
+  return Object.entries(models).flatMap(([name, value]: [string, unknown]) => {
+    if (typeof value !== 'object' || value === null) return [];
+    if (!('file' in value) || typeof value.file !== 'string') return [];
+    const size_bytes = 'size_bytes' in value ? Number(value.size_bytes) : -1;
+    return [{ name, path: path.join(kRoot, '.deps/models', value.file), size_bytes }];
+  });
+}
+
+export interface ResolvedModel {
+  name: string;
+  source: JobSource;
+}
+
+export interface ResolveOptions {
+  use_cache: boolean;
+  signal: AbortSignal;
+  onProgress: (loaded_bytes: number, total_bytes: number) => void;
+}
+
+export async function resolveModel(text: string, options: ResolveOptions): Promise<ResolvedModel> {
+  if (/^https?:\/\//i.test(text)) {
+    const name = path.basename(new URL(text).pathname) || text;
+    if (!options.use_cache) return { name, source: { kind: 'url', url: text } };
+    return { name, source: { kind: 'file', path: await downloadModel(text, cacheFolder(), options) } };
+  }
+  const catalogue = readCatalogue();
+  const known = catalogue.find((model) => model.name === text);
+  const file = known?.path ?? path.resolve(text);
+  if (fs.existsSync(file)) return { name: text, source: { kind: 'file', path: file } };
+  if (known) {
+    throw new EngineError(
+      'not_found',
+      `The model "${text}" is not set up yet; "./run --model ${text}" does it.`,
+    );
+  }
+  const names = catalogue.map((model) => model.name).join(', ');
+  throw new EngineError('not_found', `There is no file "${text}", and no model of that name (${names}).`);
+}

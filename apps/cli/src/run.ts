@@ -1,0 +1,219 @@
+// The verbs that load a model: generate, score, tokenize, plan. Arguments become a job, the job runs on
+// its host, and the result is printed.
+import fs from 'node:fs';
+import { EngineError, type LoadOptions, type TopTokens } from '../../../web/src/api/index.js';
+import { runOnHost, type HostName } from './hosts.js';
+import type { Job, JobEvent, JobResult, PromptData, RequestData, ScoreCase, Task } from './job.js';
+import { kDefaultModel, resolveModel } from './models.js';
+import type { Arguments } from './parse.js';
+import { figuresLine, ProgressLine, replyObject } from './report.js';
+
+const kDefaultMaxTokens = 512;
+
+export async function runModelVerb(args: Arguments, signal: AbortSignal): Promise<number> {
+  const host: HostName = args.text('host') === 'chromium' ? 'chromium' : 'node';
+  const model_name = args.text('model') ?? kDefaultModel;
+  const as_json = args.flag('json');
+  const task = await makeTask(args);
+  const load = loadOptions(args, task);
+  const download = new ProgressLine('Downloading', !as_json);
+  const { source } = await resolveModel(model_name, {
+    use_cache: !args.flag('no-cache'),
+    signal,
+    onProgress: (loaded_bytes, total_bytes) => download.update({ loaded_bytes, total_bytes }),
+  });
+  download.clear();
+  const job: Job = { source, model_name, load, task };
+  const result = await runOnHost(host, job, makeTeller(as_json, args.flag('raw')), signal);
+  if (as_json) process.stdout.write(`${JSON.stringify(jsonObject(model_name, host, result))}\n`);
+  else printResult(model_name, result);
+  return isAborted(result) ? 130 : 0;
+}
+
+function isAborted({ outcome }: JobResult): boolean {
+  return outcome.verb === 'generate' && outcome.result.finish_reason === 'abort';
+}
+
+/** Streams the reply, and says on stderr what takes long or is worth knowing. */
+function makeTeller(as_json: boolean, quiet_notes: boolean): (event: JobEvent) => void {
+  const line = new ProgressLine('Loading', !as_json);
+  return (event) => {
+    if (as_json) return;
+    if (event.kind === 'progress') line.update(event.progress);
+    else line.clear();
+    if (event.kind === 'note' && !quiet_notes) process.stderr.write(`${event.message}\n`);
+    if (event.kind === 'text') process.stdout.write(event.text);
+  };
+}
+
+function loadOptions(args: Arguments, task: Task): Job['load'] {
+  const load: LoadOptions = {
+    headerOnly: task.verb !== 'generate' && task.verb !== 'score',
+    device: oneOf(args.text('device'), ['auto', 'cpu', 'webgpu']) ?? 'auto',
+    kv: oneOf(args.text('kv'), ['f16', 'f32']) ?? 'f16',
+    activations: oneOf(args.text('activations'), ['q8', 'f32']) ?? 'q8',
+    contextLength: args.number('context') ?? 0,
+    prefillChunk: args.number('prefill-chunk') ?? 0,
+    reference: args.flag('backend-reference'),
+  };
+  const threads = args.number('threads');
+  const build = oneOf(args.text('build'), ['simd', 'relaxed']);
+  const template = args.text('template');
+  if (threads !== undefined) load.threads = threads;
+  if (build !== undefined) load.build = build;
+  if (template !== undefined) load.chatTemplate = readText(template);
+  return load;
+}
+
+function oneOf<T extends string>(text: string | undefined, values: readonly T[]): T | undefined {
+  return values.find((value) => value === text);
+}
+
+function readText(file: string): string {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new EngineError('not_found', `The file "${file}" cannot be read.`, { cause });
+  }
+}
+
+async function makeTask(args: Arguments): Promise<Task> {
+  switch (args.verb) {
+    case 'score':
+      return { verb: 'score', cases: scoreCases(args), top_logprobs: args.number('logprobs') ?? 0 };
+    case 'tokenize': {
+      const ids = args.ids('ids');
+      if (ids) return { verb: 'detokenize', ids };
+      return { verb: 'tokenize', text: await promptText(args), special: !args.flag('no-special') };
+    }
+    case 'plan':
+      return {
+        verb: 'plan',
+        plan_name: args.text('plan') ?? '',
+        row_count: args.number('rows') ?? 1,
+        part: oneOf(args.text('what'), ['graph', 'steps', 'memory']) ?? 'steps',
+      };
+    default:
+      return { verb: 'generate', prompt: await promptData(args), request: requestData(args) };
+  }
+}
+
+async function promptText(args: Arguments): Promise<string> {
+  const text = args.positional;
+  if (text === undefined) throw new EngineError('invalid_argument', 'There is no text; see --help.');
+  if (text !== '-') return text;
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function promptData(args: Arguments): Promise<PromptData> {
+  const ids = args.ids('ids');
+  const system = args.text('system');
+  if (ids !== undefined && args.positional !== undefined) {
+    throw new EngineError('invalid_argument', 'A prompt and --ids exclude each other.');
+  }
+  if (system !== undefined && (ids !== undefined || args.flag('raw'))) {
+    throw new EngineError('invalid_argument', 'The option "--system" needs a chat template.');
+  }
+  if (ids !== undefined) return { kind: 'ids', ids };
+  const text = await promptText(args);
+  return args.flag('raw') ? { kind: 'raw', text } : { kind: 'chat', text, system };
+}
+
+function requestData(args: Arguments): RequestData {
+  const request: RequestData = {
+    max_tokens: args.number('max-tokens') ?? kDefaultMaxTokens,
+    top_logprobs: args.number('logprobs') ?? 0,
+    ignore_eos: args.flag('ignore-eos'),
+    stop: args.texts('stop'),
+    logit_bias: Object.fromEntries(args.pairs('logit-bias')),
+  };
+  const names = [
+    ...(['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty'] as const),
+    ...(['presence_penalty', 'frequency_penalty', 'seed'] as const),
+  ];
+  for (const name of names) {
+    const value = args.number(name.replace('_', '-'));
+    if (value !== undefined) request[name] = value;
+  }
+  return request;
+}
+
+function scoreCases(args: Arguments): ScoreCase[] {
+  const file = args.text('cases');
+  const ids = args.ids('ids');
+  if (file !== undefined) return parseCases(file, readText(file));
+  const continued = args.ids('continue');
+  if (!ids || !continued) {
+    throw new EngineError('invalid_argument', 'The verb "score" needs --ids and --continue.');
+  }
+  return [{ ids, continue: continued }];
+}
+
+function parseCases(file: string, text: string): ScoreCase[] {
+  const wrong = () =>
+    new EngineError('invalid_argument', `The file "${file}" is no JSON list of {ids, continue}.`);
+  const isIds = (value: unknown): value is number[] =>
+    Array.isArray(value) && value.every((id) => Number.isInteger(id));
+  let list: unknown;
+  try {
+    list = JSON.parse(text);
+  } catch {
+    throw wrong();
+  }
+  if (!Array.isArray(list)) throw wrong();
+  return list.map((entry: unknown) => {
+    if (typeof entry !== 'object' || entry === null) throw wrong();
+    if (!('ids' in entry && 'continue' in entry)) throw wrong();
+    if (!isIds(entry.ids) || !isIds(entry.continue)) throw wrong();
+    return { ids: entry.ids, continue: entry.continue };
+  });
+}
+
+function jsonObject(model: string, host: string, result: JobResult): Record<string, unknown> {
+  const { outcome, surroundings } = result;
+  const where = { model, host, backend: surroundings.backend, threads: surroundings.threads };
+  switch (outcome.verb) {
+    case 'generate':
+      return replyObject(model, host, result);
+    case 'score': {
+      const [only] = outcome.cases;
+      if (outcome.cases.length === 1 && only) return { steps: only.steps, ...where };
+      return { cases: outcome.cases, ...where };
+    }
+    case 'tokenize':
+      return { ids: outcome.ids, pieces: outcome.pieces, model };
+    case 'detokenize':
+      return { text: outcome.text, model };
+    case 'plan':
+      return { text: outcome.text, model };
+  }
+}
+
+function printResult(model: string, { surroundings, outcome }: JobResult): void {
+  switch (outcome.verb) {
+    case 'generate':
+      process.stdout.write('\n');
+      process.stderr.write(`${figuresLine(model, surroundings, outcome.result)}\n`);
+      return;
+    case 'score':
+      outcome.cases.forEach(({ steps }, i) => {
+        if (outcome.cases.length > 1) process.stdout.write(`case ${i}\n`);
+        steps.forEach((step, index) => process.stdout.write(`${scoreLine(index, step)}\n`));
+      });
+      return;
+    case 'tokenize':
+      outcome.ids.forEach((id, i) =>
+        process.stdout.write(`${id}\t${JSON.stringify(outcome.pieces[i] ?? '')}\n`),
+      );
+      return;
+    default:
+      process.stdout.write(outcome.text.endsWith('\n') ? outcome.text : `${outcome.text}\n`);
+  }
+}
+
+function scoreLine(index: number, { top_ids, top_logprobs }: TopTokens): string {
+  const best = top_ids.map((id, i) => `${id} ${(top_logprobs[i] ?? NaN).toFixed(4)}`);
+  return `${index}\t${best.join('\t')}`;
+}
