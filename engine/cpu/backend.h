@@ -1,0 +1,58 @@
+// The CPU behind the scheduler's Backend: one plan for prefill chunks, one for decode, a pool.
+#pragma once
+
+#include <memory>
+
+#include "cpu/executor.h"
+#include "cpu/pool.h"
+#include "session/backend.h"
+
+namespace nonstop::cpu {
+
+struct CpuBackendOptions {
+  bool uses_reference = false;
+  ActivationType activation = ActivationType::kQ8;
+  KvType kv_type = KvType::kF16;
+  uint32_t thread_count = 1;
+  uint32_t context_length = 0;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  // The plans, weights and ropes must outlive the backend. `pool` may be shared with nobody else.
+  static Result<std::unique_ptr<CpuBackend>> Create(const Plan& prefill, const Plan& decode,
+                                                    const WeightStore& weights,
+                                                    const ModelSpec& spec, Pool* pool,
+                                                    const CpuBackendOptions& options);
+
+  uint32_t prefill_row_count() const override { return prefill_plan_.limits.token_rows; }
+  uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
+  Status PreparePages(std::span<const uint32_t> pages) override;
+  void Begin(Phase phase, const Batch& batch) override;
+  bool Work(const Clock& clock, double deadline_us) override;
+  std::span<const float> Logits(uint32_t output_row) const override;
+  BackendStats stats() const override;
+
+ private:
+  CpuBackend(const Plan& prefill, const Plan& decode, const WeightStore& weights,
+             const KvShape& shape, Pool* pool, const CpuBackendOptions& options)
+      : prefill_plan_(prefill),
+        decode_plan_(decode),
+        weights_(weights),
+        kv_(shape),
+        pool_(*pool),
+        options_(options) {}
+
+  const Plan& prefill_plan_;
+  const Plan& decode_plan_;
+  const WeightStore& weights_;
+  KvStore kv_;
+  Pool& pool_;
+  CpuBackendOptions options_;
+  std::unique_ptr<Executor> prefill_;
+  std::unique_ptr<Executor> decode_;
+  Executor* running_ = nullptr;
+  size_t next_step_ = 0;
+};
+
+}  // namespace nonstop::cpu
