@@ -58,3 +58,11 @@ function(nonstop_add_module)
   set_target_properties(
     nonstop PROPERTIES OUTPUT_NAME "${name}$<$<BOOL:${NONSTOP_WASM_THREADS}>:-mt>")
 endfunction()
+
+# What ./test runs to see that the allocator is locked.
+if(NONSTOP_WASM_THREADS)
+  add_executable(malloc_lock_probe EXCLUDE_FROM_ALL
+                 ${NONSTOP_WASM_PORT_DIR}/malloc_lock_probe.cc)
+  target_link_libraries(malloc_lock_probe PRIVATE nonstop_flags)
+  nonstop_wasm_reactor(malloc_lock_probe)
+endif()

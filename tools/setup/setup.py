@@ -36,13 +36,22 @@ class Group:
         self.makes = makes
 
 
-def apt_group(name, needs=()):
-    def install(pins):
+def apt_group(name):
+    """System packages. All groups' packages are installed in one go, see install_packages."""
+    return Group(lambda _pins: None, pins=[("apt", name)], sources=["system.py"])
+
+
+def install_packages(names, pins):
+    """One apt run for all the groups, so that a user without rights sees one complete line."""
+    wanted = {}
+    for name in names:
+        for section, entry in GROUPS[name].pins:
+            wanted.update(pins["apt"][entry] if section == "apt" else {})
+    if wanted:
         import system
 
-        system.install(pins["apt"][name])
-
-    return Group(install, needs, pins=[("apt", name)], sources=["system.py"])
+        system.install(wanted)
+        system.record([package for group in pins["apt"].values() for package in group])
 
 
 def wheel_group(function, name, pins, makes):
@@ -190,17 +199,11 @@ def ensure(names, pins):
         except OSError:
             say("waiting for another set-up in this folder …")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        apt_changed = False
+        ordered = [name for name in ordered if not is_current(name, pins)]
+        install_packages(ordered, pins)
         for name in ordered:
-            if is_current(name, pins):
-                continue
             GROUPS[name].install(pins)
             (STAMPS / name).write_text(fingerprint(GROUPS[name], pins), encoding="utf-8")
-            apt_changed |= any(section == "apt" for section, _ in GROUPS[name].pins)
-        if apt_changed:
-            import system
-
-            system.record([package for group in pins["apt"].values() for package in group])
 
 
 def fail(error, as_json):

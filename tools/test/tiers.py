@@ -66,7 +66,10 @@ def modules(_full):
             wanted = label == "Node 24" or name.startswith("simd")
             verb = "validates" if wanted else "is refused"
             counts += check(status == int(not wanted), f"nonstop-{name}.wasm {verb} in {label}")
-    return counts
+    probe = ROOT / "build/wasm-simd-mt/malloc_lock_probe.wasm"
+    built = build("wasm-simd-mt", "malloc_lock_probe").ok
+    works = built and run([NODE24, "tools/test/malloc_lock.mjs", probe], 60).ok
+    return counts + check(works, "four threads allocate at once")
 
 
 def native(_full):
@@ -99,8 +102,10 @@ def wasm(full):
 
 
 def ts(_full):
-    """The scripts build, type-check, and pass their unit tests."""
-    counts = check(run([NODE24, "tools/build.mjs"], 300, show="failure").ok, "tools/build.mjs")
+    """Generated files are current; the scripts build, type-check, and pass their unit tests."""
+    current = run([NODE24, "tools/abi/generate.mjs", "--check"], show="failure").ok
+    counts = check(current, "web/src/wasm/abi.gen.ts is what tools/abi/generate.mjs writes")
+    counts += check(run([NODE24, "tools/build.mjs"], 300, show="failure").ok, "tools/build.mjs")
     tsc = run([NODE24, "node_modules/typescript/bin/tsc", "--noEmit", "-p", "."], show="failure")
     counts += check(tsc.ok, "tsc")
     report = LOGS / "vitest.json"
