@@ -1,0 +1,277 @@
+#include "session/scheduler.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "cpu/ops.h"
+
+namespace nonstop {
+
+Scheduler::Scheduler(Backend* backend, const Tokenizer* tokenizer, RequestSink* sink,
+                     const Clock* clock, const SchedulerOptions& options)
+    : backend_(*backend),
+      tokenizer_(*tokenizer),
+      sink_(*sink),
+      clock_(*clock),
+      options_(options),
+      pool_(options.max_sequence_count *
+            DivideRoundUp(options.context_length, cpu::kKvPageTokenCount)) {}
+
+Status Scheduler::Check(const RequestOptions& options) const {
+  if (options.prompt.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument, "The prompt has no tokens.");
+  }
+  if (options.prompt.size() + options.forced.size() > options_.context_length ||
+      options.prompt.size() >= options_.context_length) {
+    return MakeError(ErrorCode::kContextOverflow,
+                     "The prompt has (%zu) tokens, the context holds (%u) with the reply.",
+                     options.prompt.size() + options.forced.size(), options_.context_length);
+  }
+  for (const std::vector<TokenId>* ids : {&options.prompt, &options.forced}) {
+    for (TokenId id : *ids) {
+      if (id >= 0 && static_cast<uint32_t>(id) < options_.vocabulary_size) continue;
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "Token id (%d) is outside the vocabulary (%u).", id,
+                       options_.vocabulary_size);
+    }
+  }
+  TRY(CheckSamplingOptions(options.sampling));
+  return CheckLogitBiases(options.biases, options_.vocabulary_size);
+}
+
+Result<uint32_t> Scheduler::Start(RequestOptions options) {
+  TRY(Check(options));
+  if (requests_.size() >= options_.max_queued_count) {
+    return MakeError(ErrorCode::kBusy, "Already (%zu) requests are waiting.", requests_.size());
+  }
+  ASSIGN_OR_RETURN(StopStrings stop, StopStrings::Create(options.stop));
+  const uint32_t id = next_id_++;
+  requests_.push_back(std::make_unique<Request>(id, std::move(options), tokenizer_,
+                                                std::move(stop), &pool_));
+  requests_.back()->start_us = clock_.NowUs();
+  return id;
+}
+
+void Scheduler::Cancel(uint32_t request_id) {
+  for (const auto& request : requests_) {
+    if (request->id == request_id) request->is_cancelled = true;
+  }
+}
+
+PumpStatus Scheduler::Pump(double deadline_us) {
+  do {
+    EndCancelled();
+    if (!is_running_ && !StartRun()) return PumpStatus::kIdle;
+    if (!backend_.Work(clock_, deadline_us)) return PumpStatus::kMoreWork;
+    CompleteRun();
+    RemoveDone();
+  } while (clock_.NowUs() < deadline_us);
+  return requests_.empty() ? PumpStatus::kIdle : PumpStatus::kMoreWork;
+}
+
+// A run whose requests are all cancelled is dropped: what it wrote is past every kept token.
+void Scheduler::EndCancelled() {
+  const auto is_cancelled = [](const Request* request) { return request->is_cancelled; };
+  if (is_running_ && std::all_of(run_requests_.begin(), run_requests_.end(), is_cancelled)) {
+    is_running_ = false;
+  }
+  for (const auto& request : requests_) {
+    const bool is_in_run =
+        is_running_ && std::find(run_requests_.begin(), run_requests_.end(), request.get()) !=
+                           run_requests_.end();
+    if (request->is_cancelled && !is_in_run) Finish(request.get(), FinishReason::kAbort);
+  }
+  RemoveDone();
+}
+
+void Scheduler::RemoveDone() {
+  std::erase_if(requests_, [](const auto& request) { return request->state == State::kDone; });
+}
+
+void Scheduler::Admit() {
+  uint32_t running_count = 0;
+  for (const auto& request : requests_) {
+    if (request->state == State::kQueued) {
+      if (running_count >= options_.max_sequence_count) return;
+      request->state = State::kPrefill;
+    }
+    ++running_count;
+  }
+}
+
+bool Scheduler::StartRun() {
+  Admit();
+  Request* prefill = NextPrefill();
+  if (prefill != nullptr && (!was_prefill_ || !StartDecode())) {
+    StartPrefill(prefill);
+  } else if (prefill == nullptr) {
+    StartDecode();
+  }
+  RemoveDone();  // what could not be started has failed
+  if (!is_running_ && !requests_.empty()) return StartRun();
+  return is_running_;
+}
+
+Request* Scheduler::NextPrefill() {
+  for (const auto& request : requests_) {
+    if (request->state == State::kPrefill) return request.get();
+  }
+  return nullptr;
+}
+
+// Adds one token of a request to the run; its page must exist. False: the request has failed.
+bool Scheduler::AddRow(Request* request, uint32_t token_index) {
+  Status status = request->pages.Reserve(token_index + 1);
+  if (status.ok()) {
+    status = backend_.PreparePages(
+        request->pages.pages().subspan(token_index / cpu::kKvPageTokenCount, 1));
+  }
+  if (!status.ok()) {
+    Fail(request, status.error());
+    return false;
+  }
+  if (run_requests_.empty() || run_requests_.back() != request) run_requests_.push_back(request);
+  rows_.push_back({.id = request->tokens[token_index],
+                   .position = token_index,
+                   .sequence = static_cast<uint32_t>(run_requests_.size() - 1)});
+  return true;
+}
+
+void Scheduler::StartPrefill(Request* request) {
+  rows_.clear();
+  output_rows_.clear();
+  run_requests_.clear();
+  const uint32_t end =
+      std::min(request->cached_count + backend_.prefill_row_count(), request->prompt_count());
+  for (uint32_t i = request->cached_count; i < end; ++i) {
+    if (!AddRow(request, i)) return;
+  }
+  if (end == request->prompt_count()) {
+    output_rows_.push_back(static_cast<uint32_t>(rows_.size() - 1));
+  }
+  BeginRun(Phase::kPrefill);
+}
+
+bool Scheduler::StartDecode() {
+  rows_.clear();
+  output_rows_.clear();
+  run_requests_.clear();
+  for (const auto& request : requests_) {
+    if (request->state != State::kDecode || rows_.size() >= backend_.decode_row_count()) continue;
+    if (AddRow(request.get(), request->cached_count)) {
+      output_rows_.push_back(static_cast<uint32_t>(rows_.size() - 1));
+    }
+  }
+  if (rows_.empty()) return false;
+  BeginRun(Phase::kDecode);
+  return true;
+}
+
+void Scheduler::BeginRun(Phase phase) {
+  page_tables_.clear();
+  for (const Request* request : run_requests_) page_tables_.push_back(request->pages.pages());
+  was_prefill_ = phase == Phase::kPrefill;
+  is_running_ = true;
+  backend_.Begin(phase, {.rows = rows_, .output_rows = output_rows_, .page_tables = page_tables_});
+}
+
+void Scheduler::CompleteRun() {
+  is_running_ = false;
+  if (was_prefill_) {
+    AfterPrefill(run_requests_[0]);
+    return;
+  }
+  for (size_t i = 0; i < run_requests_.size(); ++i) {
+    Request* request = run_requests_[i];
+    request->cached_count += 1;
+    TakeLogits(request, backend_.Logits(static_cast<uint32_t>(i)));
+  }
+}
+
+void Scheduler::AfterPrefill(Request* request) {
+  request->cached_count += static_cast<uint32_t>(rows_.size());
+  sink_.OnPrefillProgress(request->id, request->cached_count, request->prompt_count());
+  if (request->cached_count < request->prompt_count()) return;
+  request->state = State::kDecode;
+  request->first_logits_us = clock_.NowUs();
+  TakeLogits(request, backend_.Logits(0));
+}
+
+void Scheduler::TakeLogits(Request* request, std::span<const float> logits) {
+  std::vector<TokenProbability> top;
+  if (request->options.top_logprobs > 0) {
+    auto best = TopLogprobs(logits, request->options.top_logprobs);
+    if (!best.ok()) return Fail(request, best.error());
+    top = std::move(*best);
+  }
+  const Result<TokenId> token = Choose(request, logits);
+  if (!token.ok()) return Fail(request, token.error());
+  AfterToken(request, *token, top);
+}
+
+Result<TokenId> Scheduler::Choose(Request* request, std::span<const float> logits) {
+  const uint32_t index = request->generated_count();
+  if (index < request->options.forced.size()) return request->options.forced[index];
+  return request->sampler.Sample(logits, request->tokens, index);
+}
+
+void Scheduler::AfterToken(Request* request, TokenId token,
+                           std::span<const TokenProbability> top) {
+  const RequestOptions& options = request->options;
+  const bool is_scoring = !options.forced.empty();
+  const uint32_t index = request->generated_count();
+  const bool is_end = tokenizer_.IsEnd(token);
+  const bool ends = is_end && !options.ignores_end && !is_scoring;
+  request->tokens.push_back(token);
+  request->last_token_us = clock_.NowUs();
+  if (index == 0) request->first_token_us = request->last_token_us;
+
+  std::string text;
+  if (!ends) {
+    std::string piece;
+    request->detokenizer.Push(token, &piece);
+    request->stop.Push(piece, &text);
+  }
+  sink_.OnToken({.request_id = request->id,
+                 .token = token,
+                 .index = index,
+                 .is_end = is_end,
+                 .top = top,
+                 .text = text});
+  const uint32_t most = is_scoring ? static_cast<uint32_t>(options.forced.size())
+                                   : options.max_tokens;
+  if (ends || request->stop.stopped()) {
+    Finish(request, FinishReason::kStop);
+  } else if (request->generated_count() == most ||
+             request->tokens.size() >= options_.context_length) {
+    Finish(request, FinishReason::kLength);
+  }
+}
+
+void Scheduler::Finish(Request* request, FinishReason reason) {
+  if (request->state == State::kDone) return;
+  std::string piece;
+  std::string text;
+  request->detokenizer.Finish(&piece);
+  request->stop.Push(piece, &text);
+  request->stop.Finish(&text);
+  const bool has_logits = request->generated_count() > 0;
+  sink_.OnFinish({.request_id = request->id,
+                  .reason = reason,
+                  .prompt_count = request->prompt_count(),
+                  .cached_count = 0,
+                  .generated_count = request->generated_count(),
+                  .text = text,
+                  .prefill_us = has_logits ? request->first_logits_us - request->start_us : 0.0,
+                  .first_token_us = has_logits ? request->first_token_us - request->start_us : 0.0,
+                  .decode_us = has_logits ? request->last_token_us - request->first_token_us
+                                          : 0.0});
+  request->state = State::kDone;
+}
+
+void Scheduler::Fail(Request* request, const Error& error) {
+  sink_.OnError(request->id, error);
+  request->state = State::kDone;
+}
+
+}  // namespace nonstop
