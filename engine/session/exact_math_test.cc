@@ -29,7 +29,8 @@ struct Lcg {
 };
 
 uint64_t Fnv(uint64_t hash, uint64_t word) {
-  for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ ((word >> shift) & 255)) * 0x100000001B3;
+  for (int shift = 0; shift < 64; shift += 8)
+    hash = (hash ^ ((word >> shift) & 255)) * 0x100000001B3;
   return hash;
 }
 

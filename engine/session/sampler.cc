@@ -16,7 +16,6 @@ using sampling::ScoredToken;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kMax = std::numeric_limits<float>::max();
-constexpr size_t kFirstTopPCount = 256;  // as llama.cpp; times 8 while it is too few
 
 bool IsFinite(float value) { return value >= -kMax && value <= kMax; }
 
@@ -24,10 +23,11 @@ bool IsFinite(float value) { return value >= -kMax && value <= kMax; }
 float Bound(float value) { return std::clamp(value, -kMax, kMax); }
 
 Error BadLogit(std::span<const float> logits, TokenId id) {
-  return MakeError(ErrorCode::kBadWeights,
-                   "The logit of token (%d) is %s, so the weights or the numbers computed from them "
-                   "are damaged.",
-                   id, logits[static_cast<size_t>(id)] > 0 ? "infinite" : "not a number");
+  return MakeError(
+      ErrorCode::kBadWeights,
+      "The logit of token (%d) is %s, so the weights or the numbers computed from them "
+      "are damaged.",
+      id, logits[static_cast<size_t>(id)] > 0 ? "infinite" : "not a number");
 }
 
 Error NothingLeft(bool has_biases) {
@@ -85,9 +85,10 @@ Status CheckLogitBiases(std::span<const LogitBias> biases, size_t vocabulary_siz
                        bias.id, static_cast<unsigned long long>(vocabulary_size));
     }
     if (!(bias.bias <= kMax)) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       "The logit bias (%g) of token (%d) must be a finite number or minus infinity.",
-                       static_cast<double>(bias.bias), bias.id);
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          "The logit bias (%g) of token (%d) must be a finite number or minus infinity.",
+          static_cast<double>(bias.bias), bias.id);
     }
   }
   return {};
@@ -167,8 +168,8 @@ void Sampler::ApplyPenalties(std::span<const TokenId> history) {
     counts_[static_cast<size_t>(id)] = 0;
     float& logit = adjusted_[static_cast<size_t>(id)];
     if (!IsFinite(logit)) continue;
-    const float scaled = Bound(logit <= 0.0f ? logit * options_.repeat_penalty
-                                             : logit / options_.repeat_penalty);
+    const float scaled =
+        Bound(logit <= 0.0f ? logit * options_.repeat_penalty : logit / options_.repeat_penalty);
     const float frequency = Bound(count * options_.frequency_penalty);
     logit = Bound(scaled - Bound(frequency + options_.presence_penalty));
   }
@@ -199,16 +200,30 @@ void Sampler::SelectTopP(const Adjusted& adjusted) {
     CutTopP(options_.top_p * sum);
     return;
   }
-  sum = sampling::SumOfExp(adjusted.logits, adjusted.best.logit);
-  for (size_t count = kFirstTopPCount;; count *= 8) {
-    sampling::SelectBest(adjusted.logits, count, &scored_);
-    const size_t selected = scored_.size();
-    CutTopP(options_.top_p * sum);
-    if (scored_.size() < selected || selected == adjusted.logits.size()) return;
-  }
+  SelectTopPOfAll(adjusted);
 }
 
-void Sampler::CutTopP(double target) {
+// Without top-k only the tokens that matter are sorted: a histogram says how far down they reach.
+// It is a guess (its sums round otherwise), so more are taken until the target is reached.
+void Sampler::SelectTopPOfAll(const Adjusted& adjusted) {
+#pragma clang fp contract(off)
+  using sampling::MassHistogram;
+  const MassHistogram histogram = sampling::MeasureMass(adjusted.logits, adjusted.best.logit);
+  const double target = options_.top_p * histogram.sum;
+  double mass = 0.0;
+  for (int bucket = 0; bucket < MassHistogram::kBuckets - 1; ++bucket) {
+    mass += histogram.mass[bucket];
+    if (mass < target) continue;
+    const float distance = static_cast<float>(bucket + 1) / MassHistogram::kBucketsPerNat;
+    sampling::SelectAtLeast(adjusted.logits, adjusted.best.logit - distance, &scored_);
+    if (CutTopP(target)) return;
+  }
+  sampling::SelectBest(adjusted.logits, adjusted.logits.size(), &scored_);
+  CutTopP(target);
+}
+
+// Shortens the list to where the sum of exp(logit - best) reaches the target; false if it does not.
+bool Sampler::CutTopP(double target) {
 #pragma clang fp contract(off)
   const double best = scored_.front().logit;
   double reached = 0.0;
@@ -216,9 +231,10 @@ void Sampler::CutTopP(double target) {
     reached += ExactExp(scored_[i].logit - best);
     if (reached >= target) {
       scored_.resize(i + 1);
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 // Of a sorted list. The limit on p / p_best is one on the logit; in f32, as in llama.cpp.
@@ -235,8 +251,8 @@ void Sampler::AddAll(const Adjusted& adjusted) {
   scored_.clear();
   float smallest = -kMax;
   if (options_.min_p > 0.0f) {
-    smallest = std::max(smallest,
-                        adjusted.best.logit + static_cast<float>(ExactLog(options_.min_p)));
+    smallest =
+        std::max(smallest, adjusted.best.logit + static_cast<float>(ExactLog(options_.min_p)));
   }
   for (size_t id = 0; id < adjusted.logits.size(); ++id) {
     const float logit = adjusted.logits[id];

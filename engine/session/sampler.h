@@ -1,7 +1,7 @@
-// From logits to a token: llama.cpp's samplers in llama.cpp's default order. Source: common/common.h
-// (common_params_sampling), common/sampling.cpp and src/llama-sampler.cpp (llama-sampling.cpp
-// before 2026): logit bias; penalties; dry, top_n_sigma (not here); top_k; typ_p (not here); top_p;
-// min_p; xtc (not here); temperature; draw. Defaults are llama.cpp's too.
+// From logits to a token: llama.cpp's samplers in llama.cpp's default order. Source:
+// common/common.h (common_params_sampling), common/sampling.cpp and src/llama-sampler.cpp
+// (llama-sampling.cpp before 2026): logit bias; penalties; dry, top_n_sigma (not here); top_k;
+// typ_p (not here); top_p; min_p; xtc (not here); temperature; draw. Defaults are llama.cpp's too.
 // Bit-identical everywhere: only IEEE operations in a written order and the exp and log of
 // exact_math.h, with ties broken by the smaller id. The random number is Philox's (philox.h) and
 // not llama.cpp's, so equal seeds give other texts than there, from the same distribution.
@@ -24,14 +24,14 @@ struct LogitBias {
 };
 
 struct SamplingOptions {
-  float temperature = 0.8f;         // <= 0: greedy
-  int32_t top_k = 40;               // <= 0: off
-  float top_p = 0.95f;              // >= 1: off
-  float min_p = 0.05f;              // <= 0: off
-  float repeat_penalty = 1.0f;      // 1: off
-  float presence_penalty = 0.0f;    // may be negative, as may the next
+  float temperature = 0.8f;       // <= 0: greedy
+  int32_t top_k = 40;             // <= 0: off
+  float top_p = 0.95f;            // >= 1: off
+  float min_p = 0.05f;            // <= 0: off
+  float repeat_penalty = 1.0f;    // 1: off
+  float presence_penalty = 0.0f;  // may be negative, as may the next
   float frequency_penalty = 0.0f;
-  int32_t penalty_last_n = 64;      // 0: off, -1: whole context
+  int32_t penalty_last_n = 64;  // 0: off, -1: whole context
   uint64_t seed = 0;
 };
 
@@ -47,8 +47,8 @@ struct TokenProbability {
   float logprob;  // nats, over the whole vocabulary, of the raw logits
 };
 
-// The `count` best of raw logits, best first, ties by the smaller id; log-sum-exp in f64 order-fixed.
-// kBadWeights when a logit is NaN or +inf, or all are -inf.
+// The `count` best of raw logits, best first, ties by the smaller id; log-sum-exp in f64
+// order-fixed. kBadWeights when a logit is NaN or +inf, or all are -inf.
 Result<std::vector<TokenProbability>> TopLogprobs(std::span<const float> logits, uint32_t count);
 
 // A token that survived the samplers; its probability is weight over the sum of the weights.
@@ -89,7 +89,8 @@ class Sampler {
   void ApplyPenalties(std::span<const TokenId> history);
   void Filter(const Adjusted& adjusted);
   void SelectTopP(const Adjusted& adjusted);
-  void CutTopP(double target);
+  void SelectTopPOfAll(const Adjusted& adjusted);
+  bool CutTopP(double target);
   void CutMinP(float best_logit);
   void AddAll(const Adjusted& adjusted);
 

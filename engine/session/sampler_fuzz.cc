@@ -54,7 +54,8 @@ std::vector<float> TakeLogits(Input& input) {
   std::vector<float> logits;
   const bool whole_bits = input.Take<uint8_t>() & 1;
   while (input.left() >= 4) {
-    logits.push_back(whole_bits ? input.Take<float>() : static_cast<float>(input.Take<int8_t>()) / 8);
+    logits.push_back(whole_bits ? input.Take<float>()
+                                : static_cast<float>(input.Take<int8_t>()) / 8);
   }
   // Enough of them to leave the small paths.
   const size_t count = logits.size();

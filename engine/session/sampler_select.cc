@@ -56,6 +56,28 @@ void ForEachBlock(std::span<const float> logits, Visit visit) {
   }
 }
 
+// Calls visit(first id, terms) with exp(logit - max) of up to 8 tokens; missing terms are 0.
+template <class Visit>
+void ForEachEightTerms(std::span<const float> logits, float max_logit, Visit visit) {
+#pragma clang fp contract(off)
+  constexpr size_t kSumLanes = LaneSum::kLanes;
+  const double max = max_logit;
+  const size_t whole = logits.size() / kSumLanes * kSumLanes;
+  for (size_t start = 0; start < whole; start += kSumLanes) {
+    double terms[kSumLanes];
+    for (size_t lane = 0; lane < kSumLanes; ++lane) {
+      terms[lane] = ExactExp(static_cast<double>(logits[start + lane]) - max);
+    }
+    visit(start, terms);
+  }
+  if (whole == logits.size()) return;
+  double terms[kSumLanes] = {};
+  for (size_t id = whole; id < logits.size(); ++id) {
+    terms[id - whole] = ExactExp(static_cast<double>(logits[id]) - max);
+  }
+  visit(whole, terms);
+}
+
 }  // namespace
 
 LogitScan ScanLogits(std::span<const float> logits) {
@@ -87,38 +109,55 @@ void SelectBest(std::span<const float> logits, size_t count, std::vector<ScoredT
   for (size_t id = 0; id < count; ++id) best->push_back({static_cast<TokenId>(id), logits[id]});
   if (count < logits.size()) {
     std::make_heap(best->begin(), best->end(), IsBetter);
-    ForEachBlock(logits.subspan(count), [&](size_t start, std::span<const float> block,
-                                            BlockScan scan) {
-      if (!(scan.max > best->front().logit)) return true;
-      for (size_t i = 0; i < block.size(); ++i) {
-        if (!(block[i] > best->front().logit)) continue;
-        std::pop_heap(best->begin(), best->end(), IsBetter);
-        best->back() = {static_cast<TokenId>(count + start + i), block[i]};
-        std::push_heap(best->begin(), best->end(), IsBetter);
-      }
-      return true;
-    });
+    ForEachBlock(logits.subspan(count),
+                 [&](size_t start, std::span<const float> block, BlockScan scan) {
+                   if (!(scan.max > best->front().logit)) return true;
+                   for (size_t i = 0; i < block.size(); ++i) {
+                     if (!(block[i] > best->front().logit)) continue;
+                     std::pop_heap(best->begin(), best->end(), IsBetter);
+                     best->back() = {static_cast<TokenId>(count + start + i), block[i]};
+                     std::push_heap(best->begin(), best->end(), IsBetter);
+                   }
+                   return true;
+                 });
   }
   std::sort(best->begin(), best->end(), IsBetter);
 }
 
-double SumOfExp(std::span<const float> logits, float max_logit) {
-#pragma clang fp contract(off)
-  constexpr size_t kSumLanes = LaneSum::kLanes;
-  LaneSum sum;
-  const double max = max_logit;
-  const size_t whole = logits.size() / kSumLanes * kSumLanes;
-  for (size_t start = 0; start < whole; start += kSumLanes) {
-    double terms[kSumLanes];
-    for (size_t lane = 0; lane < kSumLanes; ++lane) {
-      terms[lane] = ExactExp(static_cast<double>(logits[start + lane]) - max);
+void SelectAtLeast(std::span<const float> logits, float smallest, std::vector<ScoredToken>* best) {
+  best->clear();
+  ForEachBlock(logits, [&](size_t start, std::span<const float> block, BlockScan scan) {
+    if (scan.max < smallest) return true;
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (block[i] >= smallest) best->push_back({static_cast<TokenId>(start + i), block[i]});
     }
-    for (size_t lane = 0; lane < kSumLanes; ++lane) sum[static_cast<int>(lane)] += terms[lane];
-  }
-  for (size_t id = whole; id < logits.size(); ++id) {
-    sum[static_cast<int>(id - whole)] += ExactExp(static_cast<double>(logits[id]) - max);
-  }
+    return true;
+  });
+  std::sort(best->begin(), best->end(), IsBetter);
+}
+
+double SumOfExp(std::span<const float> logits, float max_logit) {
+  LaneSum sum;
+  ForEachEightTerms(logits, max_logit, [&](size_t, const double* terms) {
+    for (int lane = 0; lane < LaneSum::kLanes; ++lane) sum[lane] += terms[lane];
+  });
   return sum.Total();
+}
+
+MassHistogram MeasureMass(std::span<const float> logits, float max_logit) {
+  constexpr float kLast = MassHistogram::kBuckets - 1;
+  MassHistogram result;
+  LaneSum sum;
+  ForEachEightTerms(logits, max_logit, [&](size_t start, const double* terms) {
+    const size_t count = std::min<size_t>(LaneSum::kLanes, logits.size() - start);
+    for (int lane = 0; lane < LaneSum::kLanes; ++lane) sum[lane] += terms[lane];
+    for (size_t lane = 0; lane < count; ++lane) {
+      const float distance = (max_logit - logits[start + lane]) * MassHistogram::kBucketsPerNat;
+      result.mass[static_cast<int>(distance < kLast ? distance : kLast)] += terms[lane];
+    }
+  });
+  result.sum = sum.Total();
+  return result;
 }
 
 }  // namespace nonstop::sampling

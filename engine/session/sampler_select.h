@@ -32,7 +32,21 @@ LogitScan ScanLogits(std::span<const float> logits);
 // Keeps a heap: O(V + insertions * log count), O(V log count) at worst. Reuses *best's memory.
 void SelectBest(std::span<const float> logits, size_t count, std::vector<ScoredToken>* best);
 
+// Those with logit >= smallest, best first. No logit may be NaN.
+void SelectAtLeast(std::span<const float> logits, float smallest, std::vector<ScoredToken>* best);
+
 // The sum of exp(logit - max) as a LaneSum (exact_math.h) over ids 0, 1, 2, ...
 double SumOfExp(std::span<const float> logits, float max_logit);
+
+// The same sum, spread over how far the logits lie below the maximum: bucket b holds distances from
+// b / kBucketsPerNat on, the last one all the rest. Tells where the bulk of the probability ends.
+struct MassHistogram {
+  static constexpr int kBuckets = 256;
+  static constexpr int kBucketsPerNat = 8;
+  double sum = 0.0;  // equal to SumOfExp
+  double mass[kBuckets] = {};
+};
+
+MassHistogram MeasureMass(std::span<const float> logits, float max_logit);
 
 }  // namespace nonstop::sampling

@@ -32,8 +32,12 @@ struct SeedAndIndex {
   uint64_t seed;
   uint64_t index;
 };
-constexpr SeedAndIndex kSeeds[] = {
-    {0, 0}, {0, 1}, {42, 0}, {42, 77}, {~uint64_t{0}, (uint64_t{1} << 40) + 5}, {uint64_t{1} << 32, 3}};
+constexpr SeedAndIndex kSeeds[] = {{0, 0},
+                                   {0, 1},
+                                   {42, 0},
+                                   {42, 77},
+                                   {~uint64_t{0}, (uint64_t{1} << 40) + 5},
+                                   {uint64_t{1} << 32, 3}};
 
 #include "session/sampler_reference.inc"
 
@@ -46,7 +50,8 @@ struct Lcg {
 };
 
 uint64_t Fnv(uint64_t hash, uint64_t word) {
-  for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ ((word >> shift) & 255)) * 0x100000001B3;
+  for (int shift = 0; shift < 64; shift += 8)
+    hash = (hash ^ ((word >> shift) & 255)) * 0x100000001B3;
   return hash;
 }
 
@@ -145,7 +150,8 @@ TEST(Sampler, ResultDependsOnSeedAndIndexOnly) {
 
 // Chi-square, 9 degrees of freedom: 27.88 is the 99.9 % point. Probabilities from the formula.
 TEST(Sampler, DrawsFollowTheSoftmaxAtTheTemperature) {
-  const std::vector<float> logits = {0.0f, 1.0f, 2.0f, -1.0f, 0.5f, 1.5f, -0.5f, 0.25f, 2.5f, -2.0f};
+  const std::vector<float> logits = {0.0f, 1.0f,  2.0f,  -1.0f, 0.5f,
+                                     1.5f, -0.5f, 0.25f, 2.5f,  -2.0f};
   for (const float temperature : {0.5f, 1.0f, 2.0f}) {
     double sum = 0;
     for (const float logit : logits) sum += std::exp(static_cast<double>(logit / temperature));
@@ -309,7 +315,8 @@ TEST(TopLogprobs, AreTheLogSoftmaxOfTheRawLogits) {
     EXPECT_NEAR(token.logprob, token.logit - std::log(sum), 1e-6);
     if (i == 0) continue;
     const TokenProbability& before = (*top)[i - 1];
-    EXPECT_TRUE(before.logit > token.logit || (before.logit == token.logit && before.id < token.id));
+    EXPECT_TRUE(before.logit > token.logit ||
+                (before.logit == token.logit && before.id < token.id));
   }
   EXPECT_EQ(TopLogprobs(logits, 5000)->size(), logits.size());
   EXPECT_EQ(TopLogprobs(logits, 0)->size(), 0u);
@@ -327,8 +334,10 @@ TEST(SamplingOptions, RefusesWhatCannotBeMeant) {
   EXPECT_EQ(message_of([](auto& o) { o.temperature = -1; }), "");
   EXPECT_EQ(message_of([](auto& o) { o.presence_penalty = -2; }), "");
   EXPECT_EQ(message_of([](auto& o) { o.top_p = 7; }), "");
-  EXPECT_EQ(message_of([](auto& o) { o.top_p = -0.5f; }), "The option top_p (-0.5) must be at least 0.");
-  EXPECT_EQ(message_of([](auto& o) { o.min_p = 1.5f; }), "The option min_p (1.5) must be at most 1.");
+  EXPECT_EQ(message_of([](auto& o) { o.top_p = -0.5f; }),
+            "The option top_p (-0.5) must be at least 0.");
+  EXPECT_EQ(message_of([](auto& o) { o.min_p = 1.5f; }),
+            "The option min_p (1.5) must be at most 1.");
   EXPECT_EQ(message_of([](auto& o) { o.repeat_penalty = 0; }),
             "The option repeat_penalty (0) must be greater than 0.");
   for (const float bad : {kNan, kInfinity, -kInfinity}) {

@@ -1,5 +1,6 @@
-// Knuth, Morris and Pratt's automaton for each stop string, all driven by the same bytes. A state is
-// the length of the longest prefix that ends the stream, so the largest state is what to hold back.
+// Knuth, Morris and Pratt's automaton for each stop string, all driven by the same bytes. A state
+// is the length of the longest prefix that ends the stream, so the largest state is what to hold
+// back.
 #include "session/stop_strings.h"
 
 #include <algorithm>
@@ -106,8 +107,7 @@ bool StopStrings::Push(std::string_view piece, std::string* out) {
     for (size_t i = 0; i < patterns_.size(); ++i) {
       Advance(patterns_[i], byte);
       if (patterns_[i].matched_bytes < patterns_[i].text.size()) continue;
-      const bool longest =
-          !stopped() || patterns_[i].text.size() > matched().size();
+      const bool longest = !stopped() || patterns_[i].text.size() > matched().size();
       if (longest) matched_ = static_cast<int>(i);
     }
     if (stopped()) break;

@@ -71,7 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const bool stopped = stops.Push(piece, &out);
     CHECK(stopped == (found.end <= at));
     CHECK(text.starts_with(out));
-    if (!stopped) CHECK(!HeldTooLittle(std::string_view(text).substr(0, at), at - out.size(), strings));
+    if (!stopped)
+      CHECK(!HeldTooLittle(std::string_view(text).substr(0, at), at - out.size(), strings));
   }
   stops.Finish(&out);
   CHECK(out == text.substr(0, found.begin));
