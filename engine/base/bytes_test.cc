@@ -1,3 +1,4 @@
+// Loads, checked sizes and the aligned buffer.
 #include "base/bytes.h"
 
 #include <gtest/gtest.h>

@@ -32,10 +32,16 @@ void AppendFormat(std::string& out, const char* format, ...) {
   va_end(arguments);
 }
 
-std::string Grouped(uint64_t value) {
-  std::string out = std::to_string(value);
-  for (size_t i = out.size(); i > 3; i -= 3) out.insert(i - 3, 1, ',');
-  return out;
+GroupedNumber::GroupedNumber(uint64_t value) {
+  char digits[21];
+  const int digit_count =
+      std::snprintf(digits, sizeof(digits), "%llu", static_cast<unsigned long long>(value));
+  char* out = text_;
+  for (int i = 0; i < digit_count; ++i) {
+    if (i != 0 && (digit_count - i) % 3 == 0) *out++ = ',';
+    *out++ = digits[i];
+  }
+  *out = '\0';
 }
 
 std::string Printable(std::string_view text, size_t limit) {

@@ -1,3 +1,4 @@
+// Text of messages: long text, grouped digits, hostile names.
 #include "base/format.h"
 
 #include <gtest/gtest.h>
@@ -22,11 +23,11 @@ TEST(Format, AppendsToWhatIsThere) {
 }
 
 TEST(Format, GroupsThousands) {
-  EXPECT_EQ(Grouped(0), "0");
-  EXPECT_EQ(Grouped(999), "999");
-  EXPECT_EQ(Grouped(1'000), "1,000");
-  EXPECT_EQ(Grouped(98'362'432), "98,362,432");
-  EXPECT_EQ(Grouped(UINT64_MAX), "18,446,744,073,709,551,615");
+  EXPECT_STREQ(Grouped(0).c_str(), "0");
+  EXPECT_STREQ(Grouped(999).c_str(), "999");
+  EXPECT_STREQ(Grouped(1'000).c_str(), "1,000");
+  EXPECT_STREQ(Grouped(98'362'432).c_str(), "98,362,432");
+  EXPECT_STREQ(Grouped(UINT64_MAX).c_str(), "18,446,744,073,709,551,615");
 }
 
 TEST(Format, PrintableHidesControlBytesAndCuts) {

@@ -1,3 +1,4 @@
+// All 65,536 halves against the definition of binary16, and rounding between all neighbours.
 #include "base/half.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Result, the macros and the error names.
 #include "base/result.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@ namespace nonstop {
 namespace {
 
 Result<std::unique_ptr<int>> MakeInt(int value) {
-  if (value < 0) return MakeError(ErrorCode::kInvalidArgument, "The value (%d) is negative.", value);
+  if (value < 0)
+    return MakeError(ErrorCode::kInvalidArgument, "The value (%d) is negative.", value);
   return std::make_unique<int>(value);
 }
 

@@ -1,3 +1,4 @@
+// A table of signatures, then the two kinds that need a look at the text.
 #include "format/file_kind.h"
 
 #include <algorithm>
@@ -24,7 +25,9 @@ constexpr Signature kSignatures[] = {
     {"PK\x03\x04", "a zip archive (perhaps a PyTorch checkpoint)"},
     {"\x1f\x8b", "compressed with gzip"},
     {"\x28\xb5\x2f\xfd", "compressed with zstd"},
-    {"\xfd" "7zXZ", "compressed with xz"},
+    {"\xfd"
+     "7zXZ",
+     "compressed with xz"},
     {"BZh", "compressed with bzip2"},
     {"7z\xbc\xaf", "a 7-Zip archive"},
     {"\x80\x02", "a Python pickle (perhaps a PyTorch checkpoint)"},

@@ -28,8 +28,10 @@ bool IsInteger(GgufType type) {
     case GgufType::kF64:
     case GgufType::kBool:
     case GgufType::kString:
-    case GgufType::kArray: return false;
-    default: return true;
+    case GgufType::kArray:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -23,23 +23,35 @@ struct GgufLimits {
   uint64_t metadata_count = 65'536;
   uint64_t tensor_count = 65'536;
   uint64_t array_length = 4u << 20;
-  uint64_t key_size_bytes = 65'535;          // the specification's 2^16 - 1
+  uint64_t key_size_bytes = 65'535;  // the specification's 2^16 - 1
   uint64_t tensor_name_size_bytes = 1'024;
   uint32_t array_nesting = 4;
 };
 
 enum class GgufType : uint32_t {
-  kU8 = 0, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
+  kU8 = 0,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64,
 };
 
 struct GgufTensor {
   std::string name;
   DType dtype;
   uint32_t dimension_count;
-  uint64_t dimensions[4];     // ggml's order: dimensions[0] is the length of a row; unused ones are 1
-  uint64_t offset_bytes;      // from the start of this file
+  uint64_t dimensions[4];  // ggml's order: dimensions[0] is the length of a row; unused ones are 1
+  uint64_t offset_bytes;   // from the start of this file
   uint64_t size_bytes;
-  uint32_t file_index;        // of a split model
+  uint32_t file_index;  // of a split model
 
   uint64_t column_count() const { return dimensions[0]; }
   uint64_t row_count() const { return dimensions[1] * dimensions[2] * dimensions[3]; }
@@ -49,16 +61,17 @@ struct GgufTensor {
 // A value where it stands in the header bytes. Views live as long as the Gguf that gave them.
 struct GgufValue {
   GgufType type;
-  GgufType element_type;              // of an array
-  uint64_t element_count;             // of an array
-  std::span<const std::byte> bytes;   // the value's own bytes (a string without its length)
+  GgufType element_type;             // of an array
+  uint64_t element_count;            // of an array
+  std::span<const std::byte> bytes;  // the value's own bytes (a string without its length)
 };
 
 // Walks an array of strings in place (vocabularies have 262,144).
 class GgufStringArray {
  public:
   GgufStringArray() = default;
-  GgufStringArray(std::span<const std::byte> bytes, uint64_t count) : bytes_(bytes), count_(count) {}
+  GgufStringArray(std::span<const std::byte> bytes, uint64_t count)
+      : bytes_(bytes), count_(count) {}
   uint64_t count() const { return count_; }
   // Calls visit(index, text) in order. The lengths were checked when the header was parsed.
   template <class Visit>
@@ -119,10 +132,10 @@ class Gguf {
   };
 
   std::vector<std::byte> header_;
-  std::vector<Metadata> metadata_;       // in file order
-  std::vector<uint32_t> key_order_;      // indices of metadata_, ascending by key
+  std::vector<Metadata> metadata_;   // in file order
+  std::vector<uint32_t> key_order_;  // indices of metadata_, ascending by key
   std::vector<GgufTensor> tensors_;
-  std::vector<uint32_t> name_order_;     // indices of tensors_, ascending by name
+  std::vector<uint32_t> name_order_;  // indices of tensors_, ascending by name
   uint32_t version_ = 0;
   uint32_t alignment_ = 32;
   uint64_t data_offset_bytes_ = 0;
@@ -193,6 +206,7 @@ class GgufParser {
   Status ReadAlignment();
   Status FinishTensors();
   std::string KeyText() const;
+  static Error OverLimit(const std::string& what, uint64_t value, uint64_t limit);
 
   GgufLimits limits_;
   std::optional<Error> error_;

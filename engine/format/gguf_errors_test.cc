@@ -184,8 +184,7 @@ TEST(GgufErrors, Nesting) {
     return writer;
   };
   EXPECT_EQ(ErrorOf(nested(4).Header()).message, "The file was read without an error.");
-  ExpectMalformed(nested(5),
-                  "The metadata key \"x\" nests arrays deeper than the limit of (4).");
+  ExpectMalformed(nested(5), "The metadata key \"x\" nests arrays deeper than the limit of (4).");
 }
 
 TEST(GgufErrors, Alignment) {
@@ -200,19 +199,20 @@ TEST(GgufErrors, Alignment) {
   expect(1u << 17, "131,072");
   GgufWriterForTest text;
   text.String("general.alignment", "32");
-  ExpectMalformed(text,
-                  "The metadata key \"general.alignment\" is of type (string), where a whole number "
-                  "is wanted.");
+  ExpectMalformed(
+      text,
+      "The metadata key \"general.alignment\" is of type (string), where a whole number "
+      "is wanted.");
 }
 
 TEST(GgufErrors, HeaderLimit) {
   GgufWriterForTest writer;
   writer.U32("a", 1).Add("t", DType::kF32, {1});
   const Bytes header = writer.Header();
-  ExpectError(header, ErrorCode::kMalformed,
-              "The header is larger than the limit of (" + std::to_string(header.size() - 1) +
-                  ") bytes.",
-              {.header_size_bytes = header.size() - 1});
+  ExpectError(
+      header, ErrorCode::kMalformed,
+      "The header is larger than the limit of (" + std::to_string(header.size() - 1) + ") bytes.",
+      {.header_size_bytes = header.size() - 1});
   EXPECT_EQ(ErrorOf(header, 7, {.header_size_bytes = header.size()}).message,
             "The file was read without an error.");
 }

@@ -109,11 +109,12 @@ TEST(GgufFiles, TinyStreamEqualsTheFile) {
   uint64_t tensor_bytes = 0;
   for (const GgufTensor& tensor : gguf->tensors()) tensor_bytes += tensor.size_bytes;
   for (size_t at = static_cast<size_t>(gguf->data_offset_bytes()); at < bytes->size(); at += 999) {
-    const auto part = std::span(*bytes).subspan(at).first(std::min<size_t>(999, bytes->size() - at));
+    const auto part =
+        std::span(*bytes).subspan(at).first(std::min<size_t>(999, bytes->size() - at));
     const Status status = stream.Push(part, [&](const TensorPiece& piece) {
       const auto offset = static_cast<size_t>(piece.tensor->offset_bytes + piece.offset_bytes);
-      const bool same = std::equal(piece.bytes.begin(), piece.bytes.end(), bytes->begin() +
-                                   static_cast<std::ptrdiff_t>(offset));
+      const bool same = std::equal(piece.bytes.begin(), piece.bytes.end(),
+                                   bytes->begin() + static_cast<std::ptrdiff_t>(offset));
       if (same) same_count += piece.bytes.size();
       return Status();
     });

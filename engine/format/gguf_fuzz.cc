@@ -14,9 +14,13 @@ namespace nonstop {
 namespace {
 
 // Small, so that the fuzzer meets the limits.
-constexpr GgufLimits kLimits = {.header_size_bytes = 1 << 16, .metadata_count = 64,
-                                .tensor_count = 64, .array_length = 4'096, .key_size_bytes = 256,
-                                .tensor_name_size_bytes = 64, .array_nesting = 3};
+constexpr GgufLimits kLimits = {.header_size_bytes = 1 << 16,
+                                .metadata_count = 64,
+                                .tensor_count = 64,
+                                .array_length = 4'096,
+                                .key_size_bytes = 256,
+                                .tensor_name_size_bytes = 64,
+                                .array_nesting = 3};
 
 // A piece size from 1 to 64, other each time.
 class PieceSizes {

@@ -1,3 +1,4 @@
+// Split keys, split names, and the merged tensor table.
 #include "format/gguf_split.h"
 
 #include <algorithm>
@@ -42,9 +43,8 @@ Status CheckFile(const Gguf& gguf, size_t index, const SplitInfo& first) {
                      index + 1, info.count, first.count);
   }
   if (info.number != index) {
-    return MakeError(ErrorCode::kMalformed,
-                     "File (%zu) of the split says that it is number (%u).", index + 1,
-                     info.number + 1);
+    return MakeError(ErrorCode::kMalformed, "File (%zu) of the split says that it is number (%u).",
+                     index + 1, info.number + 1);
   }
   return {};
 }
@@ -55,7 +55,8 @@ Result<SplitInfo> ReadSplitInfo(const Gguf& gguf) {
   ASSIGN_OR_RETURN(const std::optional<uint64_t> count, gguf.FindUint(kCountKey));
   if (count.value_or(0) == 0) return SplitInfo{0, 1, gguf.tensors().size()};
   if (*count > kMaxSplitCount) {
-    return MakeError(ErrorCode::kMalformed, "The split has (%s) files, more than the limit of (%u).",
+    return MakeError(ErrorCode::kMalformed,
+                     "The split has (%s) files, more than the limit of (%u).",
                      Grouped(*count).c_str(), kMaxSplitCount);
   }
   ASSIGN_OR_RETURN(const std::optional<uint64_t> number, gguf.FindUint(kNumberKey));
@@ -103,9 +104,8 @@ Result<GgufSet> GgufSet::Create(std::vector<Gguf> files) {
   CHECK(!files.empty());
   ASSIGN_OR_RETURN(const SplitInfo first, ReadSplitInfo(files[0]));
   if (files.size() != first.count) {
-    return MakeError(ErrorCode::kMalformed,
-                     "The model has (%u) files, of which (%zu) were given.", first.count,
-                     files.size());
+    return MakeError(ErrorCode::kMalformed, "The model has (%u) files, of which (%zu) were given.",
+                     first.count, files.size());
   }
   GgufSet set(std::move(files));
   std::vector<const GgufTensor*> tensors;

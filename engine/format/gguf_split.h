@@ -19,7 +19,7 @@ inline constexpr uint32_t kMaxSplitCount = 1'024;
 
 // What a file says of the split it belongs to.
 struct SplitInfo {
-  uint32_t number;        // from 0
+  uint32_t number;  // from 0
   uint32_t count;
   uint64_t tensor_count;  // of all files together
 };

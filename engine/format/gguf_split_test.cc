@@ -1,3 +1,4 @@
+// Split models made in memory; the split of tests/data is in gguf_files_test.
 #include "format/gguf_split.h"
 
 #include <gtest/gtest.h>

@@ -249,9 +249,8 @@ TEST(Gguf, LargeVocabulariesParseInPlace) {
     uint64_t same_count = 0;
     const Result<std::optional<GgufStringArray>> tokens =
         gguf.FindStringArray("tokenizer.ggml.tokens");
-    tokens->value().ForEach([&](uint64_t index, std::string_view text) {
-      same_count += text == words[index] ? 1 : 0;
-    });
+    tokens->value().ForEach(
+        [&](uint64_t index, std::string_view text) { same_count += text == words[index] ? 1 : 0; });
     EXPECT_EQ(same_count, words.size());
   }
 }

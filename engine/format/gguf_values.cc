@@ -1,3 +1,4 @@
+// One row per value type; the conversions derive from the type alone.
 #include "format/gguf_values.h"
 
 #include <iterator>
@@ -34,19 +35,27 @@ uint32_t GgufTypeSizeBytes(GgufType type) {
 
 std::optional<int64_t> ReadInt(GgufType type, const std::byte* bytes) {
   switch (type) {
-    case GgufType::kU8: return LoadLe<uint8_t>(bytes);
-    case GgufType::kI8: return LoadLe<int8_t>(bytes);
-    case GgufType::kU16: return LoadLe<uint16_t>(bytes);
-    case GgufType::kI16: return LoadLe<int16_t>(bytes);
-    case GgufType::kU32: return LoadLe<uint32_t>(bytes);
-    case GgufType::kI32: return LoadLe<int32_t>(bytes);
-    case GgufType::kI64: return LoadLe<int64_t>(bytes);
+    case GgufType::kU8:
+      return LoadLe<uint8_t>(bytes);
+    case GgufType::kI8:
+      return LoadLe<int8_t>(bytes);
+    case GgufType::kU16:
+      return LoadLe<uint16_t>(bytes);
+    case GgufType::kI16:
+      return LoadLe<int16_t>(bytes);
+    case GgufType::kU32:
+      return LoadLe<uint32_t>(bytes);
+    case GgufType::kI32:
+      return LoadLe<int32_t>(bytes);
+    case GgufType::kI64:
+      return LoadLe<int64_t>(bytes);
     case GgufType::kU64: {
       const auto value = LoadLe<uint64_t>(bytes);
       if (value > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
       return static_cast<int64_t>(value);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -1,3 +1,4 @@
+// A position in the file and the first tensor that is not whole: that is all the state.
 #include "format/tensor_stream.h"
 
 #include <algorithm>
@@ -25,8 +26,8 @@ std::optional<TensorPiece> TensorStream::TakePiece(std::span<const std::byte>& b
   if (bytes.empty()) return std::nullopt;
 
   const uint64_t offset_bytes = position_bytes_ - tensor.offset_bytes;
-  const auto taken = static_cast<size_t>(
-      std::min<uint64_t>(tensor.size_bytes - offset_bytes, bytes.size()));
+  const auto taken =
+      static_cast<size_t>(std::min<uint64_t>(tensor.size_bytes - offset_bytes, bytes.size()));
   const TensorPiece piece = {&tensor, offset_bytes, bytes.first(taken)};
   position_bytes_ += taken;
   bytes = bytes.subspan(taken);

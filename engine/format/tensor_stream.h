@@ -15,8 +15,8 @@ namespace nonstop {
 
 struct TensorPiece {
   const GgufTensor* tensor;
-  uint64_t offset_bytes;              // inside the tensor
-  std::span<const std::byte> bytes;   // never empty; a view of what was pushed
+  uint64_t offset_bytes;             // inside the tensor
+  std::span<const std::byte> bytes;  // never empty; a view of what was pushed
 };
 
 class TensorStream {

@@ -1,3 +1,4 @@
+// Pieces of every size must give each tensor exactly its bytes, and a short file a sentence.
 #include "format/tensor_stream.h"
 
 #include <gtest/gtest.h>

@@ -172,21 +172,36 @@ using DequantizeBlock = void (*)(const uint8_t* block, float* out);
 
 DequantizeBlock FindDequantizeBlock(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return DequantizeF32;
-    case DType::kF16: return DequantizeF16;
-    case DType::kBF16: return DequantizeBF16;
-    case DType::kQ4_0: return DequantizeQ4_0;
-    case DType::kQ4_1: return DequantizeQ4_1;
-    case DType::kQ5_0: return DequantizeQ5_0;
-    case DType::kQ5_1: return DequantizeQ5_1;
-    case DType::kQ8_0: return DequantizeQ8_0;
-    case DType::kQ2_K: return DequantizeQ2_K;
-    case DType::kQ3_K: return DequantizeQ3_K;
-    case DType::kQ4_K: return DequantizeQ4_K;
-    case DType::kQ5_K: return DequantizeQ5_K;
-    case DType::kQ6_K: return DequantizeQ6_K;
-    case DType::kIQ4_NL: return DequantizeIQ4_NL;
-    default: return nullptr;
+    case DType::kF32:
+      return DequantizeF32;
+    case DType::kF16:
+      return DequantizeF16;
+    case DType::kBF16:
+      return DequantizeBF16;
+    case DType::kQ4_0:
+      return DequantizeQ4_0;
+    case DType::kQ4_1:
+      return DequantizeQ4_1;
+    case DType::kQ5_0:
+      return DequantizeQ5_0;
+    case DType::kQ5_1:
+      return DequantizeQ5_1;
+    case DType::kQ8_0:
+      return DequantizeQ8_0;
+    case DType::kQ2_K:
+      return DequantizeQ2_K;
+    case DType::kQ3_K:
+      return DequantizeQ3_K;
+    case DType::kQ4_K:
+      return DequantizeQ4_K;
+    case DType::kQ5_K:
+      return DequantizeQ5_K;
+    case DType::kQ6_K:
+      return DequantizeQ6_K;
+    case DType::kIQ4_NL:
+      return DequantizeIQ4_NL;
+    default:
+      return nullptr;
   }
 }
 

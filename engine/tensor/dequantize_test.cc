@@ -1,3 +1,4 @@
+// The oracle itself is judged by llama.cpp's own dequantize_row_* (tests/data/dequant.json).
 #include "tensor/dequantize.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +42,8 @@ const DTypeInfo* FindByName(std::string_view name) {
 TEST(Dequantize, EqualsLlamaCppBitForBit) {
   const auto file = ReadTestFile(TestDataPath("dequant.json"));
   ASSERT_TRUE(file.ok()) << file.error().message;
-  const TestJson cases = TestJson::Parse(
-      {reinterpret_cast<const char*>(file->data()), file->size()});
+  const TestJson cases =
+      TestJson::Parse({reinterpret_cast<const char*>(file->data()), file->size()});
   size_t type_count = 0;
   for (const TestJson& row : cases) {
     const std::string& name = row["type"].AsString();
@@ -87,8 +88,7 @@ TEST(Dequantize, NeedsNoAlignment) {
     std::memcpy(shifted.data() + 1, bytes.data(), bytes.size());
     const std::vector<float> wanted = Dequantize(info.dtype, bytes);
     std::vector<float> out(wanted.size() + 1, -7.0f);
-    DequantizeRow(info.dtype, shifted.data() + 1, static_cast<uint32_t>(wanted.size()),
-                  out.data());
+    DequantizeRow(info.dtype, shifted.data() + 1, static_cast<uint32_t>(wanted.size()), out.data());
     EXPECT_EQ(out.back(), -7.0f) << info.name << " wrote past the row.";
     out.pop_back();
     EXPECT_EQ(out, wanted) << info.name;

@@ -49,10 +49,10 @@ enum class DType : uint32_t {
 
 struct DTypeInfo {
   DType dtype;
-  const char* name;            // "Q4_1", as llama.cpp prints it in capitals
-  uint32_t block_length;       // weights in one block
-  uint32_t block_size_bytes;   // bytes of one block
-  bool is_computed;            // has kernels here
+  const char* name;           // "Q4_1", as llama.cpp prints it in capitals
+  uint32_t block_length;      // weights in one block
+  uint32_t block_size_bytes;  // bytes of one block
+  bool is_computed;           // has kernels here
 };
 
 // The row of `type_id`, or nullptr for an id that is in no table.

@@ -1,3 +1,4 @@
+// The table against gguf-py's and ggml's numbers.
 #include "tensor/dtype.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@ struct Wanted {
   uint32_t block_size_bytes;
 };
 
-// GGMLQuantizationType and GGML_QUANT_SIZES of gguf-py 0.19.0, as numbers. Q8_1 (never in files; gguf-py keeps
-// an older size) and Q2_0: block_q8_1 and block_q2_0 in ggml-common.h.
+// GGMLQuantizationType and GGML_QUANT_SIZES of gguf-py 0.19.0, as numbers. Q8_1 (never in files;
+// gguf-py keeps an older size) and Q2_0: block_q8_1 and block_q2_0 in ggml-common.h.
 constexpr Wanted kWanted[] = {
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
@@ -55,8 +56,7 @@ TEST(DType, ComputedTypesAreThoseOfTheReadme) {
   for (const DTypeInfo& info : AllDTypes()) {
     if (info.is_computed) computed += std::string(info.name) + " ";
   }
-  EXPECT_EQ(computed,
-            "F32 F16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL BF16 ");
+  EXPECT_EQ(computed, "F32 F16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL BF16 ");
 }
 
 TEST(DType, RowSizeCountsBlocks) {
