@@ -4,7 +4,7 @@
 //
 // This header is the schema: tools/abi/generate.mjs reads the structs, enums and functions below and
 // writes web/src/wasm/abi.gen.ts. So keep to its grammar: fields are uint32_t, int32_t, float or
-// double; pointers are uint32_t offsets in linear memory (natively: see HostPtr in abi.cc); one field
+// double; pointers are uint32_t offsets in linear memory (so this layer is built for wasm32 only); one field
 // a line; structs have no padding (doubles first or at a multiple of 8).
 //
 // Status: functions that return int32_t give a value >= 0, or -(ErrorCode); the sentence is then at
@@ -197,6 +197,7 @@ uint32_t ns_thread_tls(uint32_t thread_index, uint32_t size_bytes, uint32_t alig
 void ns_thread_main(uint32_t thread_index);            // 1 .. thread_count - 1
 uint32_t ns_threads_ready();                           // threads that have arrived
 void ns_threads_stop();
+void ns_thread_died();                                 // by the host of a thread that has trapped
 
 }  // extern "C"
 
