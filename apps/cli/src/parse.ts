@@ -90,8 +90,8 @@ function findOption(word: string): { option: OptionRow; inline: string | undefin
   const name = (equals < 0 ? long : long.slice(0, equals)).replace(/^--/, '');
   const option = kOptions.find((row) => row.name === name);
   if (!option || !long.startsWith('--')) {
-    const near = kOptions.find((row) => name.length > 2 && row.name.startsWith(name.slice(0, 4)));
-    const hint = near ? ` Did you mean "--${near.name}"?` : ' See --help.';
+    const near = nearestName(name);
+    const hint = near ? ` Did you mean "--${near}"?` : ' See --help.';
     throw invalid(`There is no option "${word}".${hint}`);
   }
   const inline = equals < 0 ? undefined : long.slice(equals + 1);
@@ -99,6 +99,20 @@ function findOption(word: string): { option: OptionRow; inline: string | undefin
     throw invalid(`The option "--${option.name}" takes no value (${inline}).`);
   }
   return { option, inline };
+}
+
+/** The option that begins and ends most like `name`, if it shares at least three letters. */
+function nearestName(name: string): string | undefined {
+  const shared = (other: string) => {
+    const limit = Math.min(name.length, other.length);
+    let front = 0;
+    while (front < limit && name[front] === other[front]) front += 1;
+    let back = 0;
+    while (back < limit - front && name.at(-1 - back) === other.at(-1 - back)) back += 1;
+    return front + back;
+  };
+  const names = kOptions.map((option) => option.name).sort((a, b) => shared(b) - shared(a));
+  return names[0] !== undefined && shared(names[0]) >= 3 ? names[0] : undefined;
 }
 
 function addValue(values: Map<string, Value[]>, option: OptionRow, text: string | undefined): void {

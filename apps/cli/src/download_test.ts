@@ -1,0 +1,82 @@
+import fs from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { cacheFolder, downloadModel, splitUrls } from './download.js';
+
+const kBody = Buffer.from(Uint8Array.from({ length: 200_000 }, (_, i) => (i * 13) & 0xff));
+const options = { signal: new AbortController().signal, onProgress: () => {} };
+let folder = '';
+let server: http.Server;
+let ranges: (string | undefined)[] = [];
+
+beforeEach(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'download-'));
+  ranges = [];
+  server = http.createServer((request, response) => {
+    ranges.push(request.headers.range);
+    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    const range = { 'content-range': `bytes ${start}-${kBody.length - 1}/${kBody.length}` };
+    response.writeHead(start > 0 ? 206 : 200, {
+      etag: '"a"',
+      'content-length': kBody.length - start,
+      ...(start > 0 ? range : {}),
+    });
+    response.end(kBody.subarray(start));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+
+afterEach(() => {
+  server.close();
+  server.closeAllConnections();
+  fs.rmSync(folder, { recursive: true });
+});
+
+const url = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/a/model.gguf`;
+
+test('a model is downloaded once, and nothing else stays behind', async () => {
+  const file = await downloadModel(url(), folder, options);
+  expect(fs.readFileSync(file).equals(kBody)).toBe(true);
+  expect(fs.readdirSync(path.dirname(file))).toEqual(['model.gguf']);
+  expect(await downloadModel(url(), folder, options)).toBe(file);
+  expect(ranges.length).toBe(1);
+});
+
+test('what an earlier run left is resumed', async () => {
+  const file = await downloadModel(url(), folder, options);
+  fs.renameSync(file, `${file}.part`);
+  fs.truncateSync(`${file}.part`, 50_000);
+  fs.writeFileSync(`${file}.part.json`, JSON.stringify({ etag: '"a"', size_bytes: kBody.length }));
+  fs.writeFileSync(`${file}.lock`, '2147483646');
+  expect(await downloadModel(url(), folder, options)).toBe(file);
+  expect(ranges[1]).toBe('bytes=50000-');
+  expect(fs.readFileSync(file).equals(kBody)).toBe(true);
+});
+
+test('another process at work is named', async () => {
+  const file = await downloadModel(url(), folder, options);
+  fs.rmSync(file);
+  fs.writeFileSync(`${file}.lock`, String(process.pid));
+  await expect(downloadModel(url(), folder, options)).rejects.toMatchObject({ code: 'busy' });
+});
+
+test('a folder that cannot be written is a storage error that says what to do', async () => {
+  const blocked = path.join(folder, 'file');
+  fs.writeFileSync(blocked, '');
+  await expect(downloadModel(url(), path.join(blocked, 'cache'), options)).rejects.toMatchObject({
+    code: 'storage',
+    message: expect.stringContaining('set XDG_CACHE_HOME to another folder, or use --no-cache'),
+  });
+});
+
+test('names', () => {
+  expect(cacheFolder({ XDG_CACHE_HOME: '/x' })).toBe('/x/nonstop');
+  expect(splitUrls('http://h/m-00001-of-00002.gguf?x=1')).toEqual([
+    'http://h/m-00001-of-00002.gguf?x=1',
+    'http://h/m-00002-of-00002.gguf?x=1',
+  ]);
+  expect(splitUrls('http://h/m.gguf')).toEqual(['http://h/m.gguf']);
+});
