@@ -423,6 +423,7 @@ export interface NsExports {
   ns_thread_main(thread_index: number): void;
   ns_threads_ready(): number;
   ns_threads_stop(): void;
+  ns_thread_died(): void;
 }
 
 type RawFunction = (...values: number[]) => number;
@@ -469,6 +470,7 @@ export function bindExports(exports: WebAssembly.Exports): NsExports {
   const ns_thread_main = required(exports, 'ns_thread_main');
   const ns_threads_ready = required(exports, 'ns_threads_ready');
   const ns_threads_stop = required(exports, 'ns_threads_stop');
+  const ns_thread_died = required(exports, 'ns_thread_died');
   return {
     ns_abi_version: () => ns_abi_version() >>> 0,
     ns_alloc: (size_bytes) => ns_alloc(size_bytes) >>> 0,
@@ -504,5 +506,6 @@ export function bindExports(exports: WebAssembly.Exports): NsExports {
     ns_thread_main: (thread_index) => void ns_thread_main(thread_index),
     ns_threads_ready: () => ns_threads_ready() >>> 0,
     ns_threads_stop: () => void ns_threads_stop(),
+    ns_thread_died: () => void ns_thread_died(),
   };
 }

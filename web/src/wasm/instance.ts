@@ -95,10 +95,20 @@ export async function instantiate(
     module,
     wasm_memory,
     memory: new LinearMemory(wasm_memory),
-    exports: bindExports(instance.exports),
+    exports: bindChecked(instance.exports),
     raw_exports: instance.exports,
     lastError: () => lastError,
   };
+}
+
+function bindChecked(exports: WebAssembly.Exports): NsExports {
+  try {
+    return bindExports(exports);
+  } catch (cause) {
+    throw new EngineError('backend_failed', `The engine module does not fit (${String(cause)}).`, {
+      cause,
+    });
+  }
 }
 
 /** The main instance: runs the constructors and checks the interface's version. */

@@ -99,5 +99,11 @@ async function runThread(start: ThreadStart, starting: () => void): Promise<void
   stack.value = start.stack_top;
   (raw_exports['__wasm_init_tls'] as (block: number) => void)(start.tls);
   starting();
-  exports.ns_thread_main(start.index);
+  try {
+    exports.ns_thread_main(start.index);
+  } catch (thrown) {
+    // The engine waits for this thread's part of a step; it must learn that it will not come.
+    exports.ns_thread_died();
+    throw thrown;
+  }
 }

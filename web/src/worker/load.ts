@@ -21,18 +21,16 @@ export interface LoadRun {
 export async function loadModel(run: LoadRun): Promise<void> {
   try {
     const meter = new ProgressMeter(run.onProgress);
-    let count = 1;
-    for (let index = 0; index < count; index++) {
+    for (let index = 0, count = 1; index < count; index++) {
       const reader = await openSource(run.source, index, count, run.signal);
       try {
         await loadFile(run, index, reader, meter);
       } finally {
         await reader.close();
       }
-      if (run.header_only) return;
       if (index === 0) count = run.core.splitCount();
     }
-    run.core.loadFinish();
+    if (!run.header_only) run.core.loadFinish();
     meter.finish();
   } catch (thrown) {
     const error = toEngineError(thrown);
@@ -56,23 +54,15 @@ async function loadFile(
     if (size_bytes === 0) break;
     const state = core.loadCommit(size_bytes);
     meter.add(size_bytes);
-    if (state === kCommit.file || (state === kCommit.header && run.header_only)) break;
+    if (state === kCommit.file) break;
+    // The headers of a split model are spread over its files, so those are read to the end.
+    if (state === kCommit.header && run.header_only && core.splitCount() === 1) return;
     if (performance.now() - yielded_ms > kYieldIntervalMs) {
       await yieldToMessages();
       yielded_ms = performance.now();
     }
   }
-  // For a header that is complete, a header-only load has all that it wants.
-  if (!run.header_only || !headerComplete(core)) core.loadEnd();
-}
-
-function headerComplete(core: EngineCore): boolean {
-  try {
-    core.modelJson();
-    return true;
-  } catch {
-    return false;
-  }
+  core.loadEnd();
 }
 
 class ProgressMeter {
