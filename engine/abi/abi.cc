@@ -38,6 +38,7 @@ struct Module {
   Error error;
   std::string result;
   std::vector<Thread> threads;
+  cpu::Pool pool;  // outlives engines: the host's threads stay in it
   std::unique_ptr<Engine> engine;
 };
 
@@ -140,7 +141,8 @@ Status CreateEngine(uint32_t options_ptr) {
   Module& module = GetModule();
   module.engine.reset();
   module.events.Clear();
-  ASSIGN_OR_RETURN(module.engine, Engine::Create(options, &module.clock, &module.events));
+  ASSIGN_OR_RETURN(module.engine, Engine::Create(options, &module.clock, &module.events,
+                                                  &module.pool));
   return {};
 }
 
@@ -323,10 +325,8 @@ NS_EXPORT(ns_load_end) int32_t ns_load_end() {
   return WithEngine([](Engine& engine) { return engine.loader().EndFile(); });
 }
 NS_EXPORT(ns_load_split_count) int32_t ns_load_split_count() {
-  const Engine* engine = GetModule().engine.get();
-  return engine == nullptr
-             ? 1
-             : static_cast<int32_t>(GetModule().engine->loader().split_count());
+  Engine* engine = GetModule().engine.get();
+  return engine == nullptr ? 1 : static_cast<int32_t>(engine->loader().split_count());
 }
 NS_EXPORT(ns_load_finish) int32_t ns_load_finish() {
   return WithEngine([](Engine& engine) { return engine.FinishLoading(); });
@@ -395,19 +395,10 @@ uint32_t ns_thread_tls(uint32_t thread_index, uint32_t size_bytes, uint32_t alig
   if (thread == nullptr || alignment > AlignedBuffer::kAlignment) return 0;
   return Allocate(&thread->tls, size_bytes == 0 ? 1 : size_bytes);
 }
-NS_EXPORT(ns_thread_main) void ns_thread_main(uint32_t) {
-  if (Engine* engine = GetModule().engine.get()) engine->pool().WorkerLoop();
-}
-NS_EXPORT(ns_threads_ready) uint32_t ns_threads_ready() {
-  Engine* engine = GetModule().engine.get();
-  return engine == nullptr ? 0 : engine->pool().worker_count();
-}
-NS_EXPORT(ns_threads_stop) void ns_threads_stop() {
-  if (Engine* engine = GetModule().engine.get()) engine->pool().Stop();
-}
-NS_EXPORT(ns_thread_died) void ns_thread_died() {
-  if (Engine* engine = GetModule().engine.get()) engine->pool().ReportDeath();
-}
+NS_EXPORT(ns_thread_main) void ns_thread_main(uint32_t) { GetModule().pool.WorkerLoop(); }
+NS_EXPORT(ns_threads_ready) uint32_t ns_threads_ready() { return GetModule().pool.worker_count(); }
+NS_EXPORT(ns_threads_stop) void ns_threads_stop() { GetModule().pool.Stop(); }
+NS_EXPORT(ns_thread_died) void ns_thread_died() { GetModule().pool.ReportDeath(); }
 
 }  // extern "C"
 

@@ -32,17 +32,15 @@ Result<const PlanInfo*> FindPlanOrError(std::string_view name) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options, const Clock* clock,
-                                               RequestSink* sink) {
+                                               RequestSink* sink, cpu::Pool* pool) {
   EngineOptions checked = options;
   if (checked.prefill_chunk == 0) checked.prefill_chunk = kDefaultPrefillChunk;
   TRY(CheckRange("threads", checked.thread_count, 1, kMaxThreadCount));
   TRY(CheckRange("prefill chunk", checked.prefill_chunk, 1, kMaxPrefillChunk));
   TRY(CheckRange("sequences", checked.max_sequence_count, 1, kMaxSequenceCount));
   TRY(FindPlanOrError(checked.plan_name));
-  return std::unique_ptr<Engine>(new Engine(checked, clock, sink));
+  return std::unique_ptr<Engine>(new Engine(checked, clock, sink, pool));
 }
-
-Engine::~Engine() { pool_.Stop(); }
 
 uint32_t Engine::context_length() const {
   return options_.context_length == 0 ? spec_.context_length : options_.context_length;

@@ -32,9 +32,9 @@ class Engine {
   static constexpr uint32_t kMaxSequenceCount = 8;
   static constexpr uint32_t kMaxThreadCount = 64;
 
+  // Clock, sink and pool must outlive the engine.
   static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options, const Clock* clock,
-                                                RequestSink* sink);
-  ~Engine();
+                                                RequestSink* sink, cpu::Pool* pool);
 
   Loader& loader() { return loader_; }
   // To be called when the loader has reported a complete header and knows all files: checks the model
@@ -55,13 +55,13 @@ class Engine {
   PumpStatus Pump(double budget_us);
   BackendStats stats() const;
   uint32_t active_count() const { return scheduler_ ? scheduler_->active_count() : 0; }
-  cpu::Pool& pool() { return pool_; }
 
  private:
-  Engine(const EngineOptions& options, const Clock* clock, RequestSink* sink)
+  Engine(const EngineOptions& options, const Clock* clock, RequestSink* sink, cpu::Pool* pool)
       : options_(options),
         clock_(*clock),
         sink_(*sink),
+        pool_(*pool),
         loader_({.keeps_raw = options.uses_reference, .activation = options.activation}) {}
 
   Result<Plan> BuildPlan(std::string_view plan_name, Phase phase, const PlanLimits& limits) const;
@@ -71,8 +71,8 @@ class Engine {
   EngineOptions options_;
   const Clock& clock_;
   RequestSink& sink_;
+  cpu::Pool& pool_;
   Loader loader_;
-  cpu::Pool pool_;
   ModelSpec spec_;
   bool has_spec_ = false;
   std::unique_ptr<Tokenizer> tokenizer_;
