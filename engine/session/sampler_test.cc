@@ -148,6 +148,14 @@ TEST(Sampler, ResultDependsOnSeedAndIndexOnly) {
   EXPECT_GT(different, 32);
 }
 
+TEST(Sampler, RandomNumberZeroNeverHitsAnImpossibleToken) {
+  SamplingOptions options = Plain(1.0f);
+  options.seed = 12121362;  // its first number is 0
+  ASSERT_EQ(PhiloxUniform(options.seed, 0), 0.0f);
+  const std::vector<float> logits = {-1000.0f, -1000.0f, 5.0f, 5.0f};
+  EXPECT_EQ(*Sampler(options, {}).Sample(logits, {}, 0), 2);
+}
+
 // Chi-square, 9 degrees of freedom: 27.88 is the 99.9 % point. Probabilities from the formula.
 TEST(Sampler, DrawsFollowTheSoftmaxAtTheTemperature) {
   const std::vector<float> logits = {0.0f, 1.0f,  2.0f,  -1.0f, 0.5f,
