@@ -10,8 +10,8 @@
 namespace nonstop::cpu {
 namespace {
 
-constexpr double kBatchSeconds = 0.02;
-constexpr int kBatchCount = 12;
+constexpr double kBatchSeconds = 0.002;
+constexpr int kBatchCount = 120;
 
 struct Shape {
   uint32_t row_count, column_count;

@@ -14,7 +14,8 @@ namespace nonstop::cpu {
 namespace {
 
 constexpr float kSentinel = -12345.5f;
-// Sums of up to 2048 products in f32, some of them of nearly equal parts (a scale's and a minimum's).
+// Sums of up to 2048 products in f32, some of them of nearly equal parts (a scale's and a
+// minimum's).
 constexpr double kRounding = 4e-6;
 
 struct Shape {
@@ -56,8 +57,7 @@ Expected Dot(const float* w, const float* x, uint32_t count) {
 void ExpectProduct(const Target& target, DType dtype, ActivationType type, const Shape& shape) {
   SCOPED_TRACE(testing::Message() << target.name << " " << GetDType(dtype).name << " "
                                   << shape.row_count << "x" << shape.column_count << " tokens "
-                                  << shape.token_count << " activation "
-                                  << static_cast<int>(type));
+                                  << shape.token_count << " activation " << static_cast<int>(type));
   TestRandom random(shape.row_count * 7919 + shape.column_count + shape.token_count);
   const auto raw = RandomRows(dtype, shape.row_count, shape.column_count, random);
   const auto weights = Dequantize(dtype, raw, shape);
@@ -207,8 +207,7 @@ TEST_P(MatMulTest, PublicProductEqualsReference) {
     const PackedFormat format = ChooseFormat(GetParam(), type, shape.column_count);
     std::vector<std::byte> packed(
         PackedSizeBytes(format, GetParam(), shape.row_count, shape.column_count));
-    PackRows(format, GetParam(), raw.data(), 0, shape.row_count, shape.column_count,
-             packed.data());
+    PackRows(format, GetParam(), raw.data(), 0, shape.row_count, shape.column_count, packed.data());
     const Matrix matrix = {GetParam(), format, shape.row_count, shape.column_count, packed.data()};
     std::vector<float> expected(63), chosen(63), unpacked(63);
     reference::MatMul(raw_matrix, 0, 21, activations, expected.data(), 21);
@@ -234,8 +233,8 @@ TEST_P(MatMulTest, NanAndInfinityInActivationsReachTheResult) {
   for (const Target& target : kTargets) {
     const PackedRows rows = PackFor(target, GetParam(), raw, 8, kColumnCount);
     for (ActivationType type : {ActivationType::kQ8, ActivationType::kF32}) {
-      for (float bad : {std::numeric_limits<float>::quiet_NaN(),
-                        std::numeric_limits<float>::infinity()}) {
+      for (float bad :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         auto x = RandomActivations(kColumnCount, random);
         x[300] = bad;
         const PreparedTokens tokens = PrepareFor(target, type, x, kColumnCount);
@@ -293,13 +292,13 @@ TEST(ActivationsTest, QuantizesToNearestOfTheBlocksStep) {
   std::vector<float> x(40, 0.0f);
   x[0] = 127.0f;
   x[1] = -126.6f;
-  x[2] = 0.5f;   // ties to even
+  x[2] = 0.5f;  // ties to even
   x[3] = 1.5f;
   x[33] = -2.0f;  // the second block is short
   std::vector<std::byte> row(Q8RowSizeBytes<true>(40));
   QuantizeRow<true>(x.data(), 40, row.data());
   const auto* blocks = reinterpret_cast<const ActivationBlock<true>*>(row.data());
-  EXPECT_EQ(blocks[0].scale, 1.0f);
+  EXPECT_EQ(blocks[0].scale, kActivationScaleFactor);
   EXPECT_EQ(blocks[0].q[0], 127);
   EXPECT_EQ(blocks[0].q[1], -127);
   EXPECT_EQ(blocks[0].negative[1], 127);

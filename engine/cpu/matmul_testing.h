@@ -14,10 +14,10 @@
 
 namespace nonstop::cpu {
 
-inline constexpr DType kComputedTypes[] = {
-    DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0, DType::kQ4_1,
-    DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kQ2_K, DType::kQ3_K,
-    DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIQ4_NL};
+inline constexpr DType kComputedTypes[] = {DType::kF32,  DType::kF16,   DType::kBF16, DType::kQ4_0,
+                                           DType::kQ4_1, DType::kQ5_0,  DType::kQ5_1, DType::kQ8_0,
+                                           DType::kQ2_K, DType::kQ3_K,  DType::kQ4_K, DType::kQ5_K,
+                                           DType::kQ6_K, DType::kIQ4_NL};
 
 // xorshift64* (Vigna 2014).
 class TestRandom {
@@ -66,12 +66,17 @@ inline std::vector<std::byte> RandomRows(DType dtype, uint32_t row_count, uint32
   for (size_t at = 0; at < rows.size(); at += info.block_size_bytes) {
     const float value = random.Uniform(-0.1f, 0.1f);
     switch (dtype) {
-      case DType::kF32: StoreLe(bytes + at, value); break;
-      case DType::kF16: StoreLe(bytes + at, FloatToHalf(value)); break;
+      case DType::kF32:
+        StoreLe(bytes + at, value);
+        break;
+      case DType::kF16:
+        StoreLe(bytes + at, FloatToHalf(value));
+        break;
       case DType::kBF16:
         StoreLe(bytes + at, static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
         break;
-      default: SetScales(dtype, bytes + at, value * 0.1f, random.Uniform(-0.1f, 0.1f));
+      default:
+        SetScales(dtype, bytes + at, value * 0.1f, random.Uniform(-0.1f, 0.1f));
     }
   }
   return rows;
@@ -109,11 +114,9 @@ constexpr Target TargetOf() {
 }
 
 inline constexpr Target kTargets[] = {
-    TargetOf<vec::Scalar<true>>(),
-    TargetOf<vec::Scalar<false>>(),
+    TargetOf<vec::Scalar<true>>(), TargetOf<vec::Scalar<false>>(),
 #if defined(__SSE2__)
-    TargetOf<vec::X86<true>>(),
-    TargetOf<vec::X86<false>>(),
+    TargetOf<vec::X86<true>>(),    TargetOf<vec::X86<false>>(),
 #endif
 #if defined(__wasm_simd128__)
     TargetOf<vec::WasmSimd>(),
@@ -133,8 +136,7 @@ inline PackedRows PackFor(const Target& target, DType dtype, std::span<const std
                           uint32_t row_count, uint32_t column_count) {
   PackedRows rows;
   const uint64_t group_count = (row_count + kGroupRowCount - 1) / kGroupRowCount;
-  auto buffer =
-      AlignedBuffer::Create(group_count * InterleavedGroupSizeBytes(dtype, column_count));
+  auto buffer = AlignedBuffer::Create(group_count * InterleavedGroupSizeBytes(dtype, column_count));
   CHECK(buffer.ok());
   rows.buffer = std::move(*buffer);
   target.pack(dtype, raw.data(), 0, row_count, column_count, rows.buffer.data());

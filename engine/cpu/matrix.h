@@ -1,6 +1,6 @@
 // Weight matrices as the CPU kernels read them: packed formats, packing while a file streams in,
-// activations, and the matrix product. One source for every build over vec/; what a format looks like
-// inside is private to generic/.
+// activations, and the matrix product. One source for every build over vec/; what a format looks
+// like inside is private to generic/.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ struct Matrix {  // (row_count, column_count)
   const std::byte* data = nullptr;  // 64-byte aligned
 };
 
-// What MatMul should be given for weights of `dtype` when `wanted` is the user's choice: F32, F16 and
-// BF16 weights always take f32 (MatMul accepts either, but 8 bits would only cost time there).
+// What MatMul should be given for weights of `dtype` when `wanted` is the user's choice: F32, F16
+// and BF16 weights always take f32 (MatMul accepts either, but 8 bits would only cost time there).
 ActivationType ChooseActivation(DType dtype, ActivationType wanted);
 
 PackedFormat ChooseFormat(DType dtype, ActivationType activation, uint32_t column_count);
@@ -57,7 +57,7 @@ struct Activations {
   const std::byte* data = nullptr;  // (row_count, ActivationRowSizeBytes)
 };
 
-// A block with a NaN or an infinity makes NaN, in either type.
+// NaN and infinity give NaN or infinity, in either type (for kQ8 so does everything from 2^70 on).
 void PrepareActivationRow(ActivationType type, const float* x, uint32_t column_count,
                           std::byte* out);
 
@@ -66,9 +66,9 @@ void PrepareActivationRow(ActivationType type, const float* x, uint32_t column_c
 void UnpackActivations(ActivationType type, const std::byte* row, uint32_t begin, uint32_t count,
                        float* out);
 
-// y[t * y_stride + (r - row_begin)] = sum_k W[r, k] * x[t, k] for r in [row_begin, row_end) and every
-// activation row t. row_begin is a multiple of 8 for packed formats; row_end too or the matrix's end.
-// Writes exactly row_end - row_begin floats per token. Tiles inside for many tokens.
+// y[t * y_stride + (r - row_begin)] = sum_k W[r, k] * x[t, k] for r in [row_begin, row_end) and
+// every activation row t. row_begin is a multiple of 8 for packed formats; row_end too or the
+// matrix's end. Writes exactly row_end - row_begin floats per token. Tiles inside for many tokens.
 void MatMul(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activations& x, float* y,
             size_t y_stride);
 

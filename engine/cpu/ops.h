@@ -1,6 +1,6 @@
-// Vector operations of the CPU path besides the matrix product: one row or one head group at a time,
-// so that a step can split its work by rows or heads among threads. generic/ vectorises them over
-// vec/; reference/ holds the same functions in plain loops (namespace reference), the oracle.
+// Vector operations of the CPU path besides the matrix product: one row or one head group at a
+// time, so that a step can split its work by rows or heads among threads. generic/ vectorises them
+// over vec/; reference/ holds the same functions in plain loops (namespace reference), the oracle.
 // All arrays are f32 unless said; none may alias unless said.
 #pragma once
 
@@ -43,8 +43,8 @@ void StoreKv(const float* x, uint32_t head_dim, KvType type, std::byte* out);
 
 // Attention of the query heads that share one KV head, for one token:
 // out[h] = softmax(cap(scale * q[h] . K)) V over cached tokens [token_begin, token_end).
-// pages[i] is the base of the sequence's i-th page (kKvPageTokenCount tokens); K rows of this head lie
-// at pages[i] + k_offset_bytes, (kKvPageTokenCount, head_dim) of KvType; V likewise.
+// pages[i] is the base of the sequence's i-th page (kKvPageTokenCount tokens); K rows of this head
+// lie at pages[i] + k_offset_bytes, (kKvPageTokenCount, head_dim) of KvType; V likewise.
 struct AttentionArgs {
   const std::byte* const* pages;
   uint64_t k_offset_bytes;
@@ -55,10 +55,10 @@ struct AttentionArgs {
   uint32_t token_begin;       // sliding window: the first token that is seen
   uint32_t token_end;         // position + 1
   float scale;
-  float soft_cap;             // 0: none
-  const float* q;             // (query_head_count, head_dim)
-  float* out;                 // (query_head_count, head_dim)
-  float* scratch;             // AttentionScratchFloats(...) floats
+  float soft_cap;  // 0: none
+  const float* q;  // (query_head_count, head_dim)
+  float* out;      // (query_head_count, head_dim)
+  float* scratch;  // AttentionScratchFloats(...) floats
 };
 size_t AttentionScratchFloats(uint32_t query_head_count, uint32_t head_dim, uint32_t token_count);
 void Attention(const AttentionArgs& args);

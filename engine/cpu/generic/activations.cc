@@ -9,7 +9,6 @@
 namespace nonstop::cpu {
 namespace {
 
-constexpr uint32_t kInfinityBits = 0x7f800000;
 // Below this 127 / largest would overflow; such a block is zero.
 constexpr float kSmallestMagnitude = 0x1p-120f;
 // Adding 1.5 * 2^23 leaves the nearest integer (ties to even) in the low bits of the mantissa.
@@ -24,20 +23,19 @@ uint32_t LargestMagnitudeBits(const float* x) {
   return largest;
 }
 
-// Writes q and returns the scale.
+// Writes q and returns the scale; NaN if a value is NaN or beyond the limit.
 float QuantizeBlock(const float* x, int32_t* q) {
-  const uint32_t bits = LargestMagnitudeBits(x);
-  const auto largest = std::bit_cast<float>(bits);
-  if (bits >= kInfinityBits || largest < kSmallestMagnitude) {
+  const auto largest = std::bit_cast<float>(LargestMagnitudeBits(x));
+  if (!(largest < kActivationLimit) || largest < kSmallestMagnitude) {
     std::fill_n(q, kActivationBlockLength, 0);
-    return bits >= kInfinityBits ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+    return largest < kSmallestMagnitude ? 0.0f : std::numeric_limits<float>::quiet_NaN();
   }
   const float inverse = 127.0f / largest;
   for (uint32_t i = 0; i < kActivationBlockLength; ++i) {
     q[i] = std::bit_cast<int32_t>(x[i] * inverse + kRoundingShift) -
            std::bit_cast<int32_t>(kRoundingShift);
   }
-  return largest / 127.0f;
+  return largest / 127.0f * kActivationScaleFactor;
 }
 
 void StoreQuants(const int32_t* q, ActivationBlock<true>* block) {
@@ -81,7 +79,8 @@ void DequantizeActivations(const std::byte* row, uint32_t begin, uint32_t count,
   const auto* blocks = reinterpret_cast<const ActivationBlock<kByteDot>*>(row);
   for (uint32_t i = 0; i < count; ++i) {
     const ActivationBlock<kByteDot>& block = blocks[(begin + i) / kActivationBlockLength];
-    out[i] = block.scale * static_cast<float>(block.q[(begin + i) % kActivationBlockLength]);
+    out[i] = block.scale / kActivationScaleFactor *
+             static_cast<float>(block.q[(begin + i) % kActivationBlockLength]);
   }
 }
 

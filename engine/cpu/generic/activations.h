@@ -1,4 +1,4 @@
-// 8-bit activations: blocks of 32 with an f32 scale, x ~ scale * q, q in -127..127. The block also
+// 8-bit activations: blocks of 32 with an f32 step, x ~ step * q, q in -127..127. The block also
 // holds what the build's inner product wants beside q. Byte dots multiply a signed byte by one in
 // 0..127, so signed weights meet x as two parts of equal sign; 16-bit dots take q widened.
 #pragma once
@@ -10,6 +10,11 @@ namespace nonstop::cpu {
 
 inline constexpr uint32_t kActivationBlockLength = 32;
 
+// Steps are stored times 2^56, so that f16 weight scales need no multiplication to become f32
+// (quant_matmul.h). Values from 2^70 on count as infinite.
+inline constexpr float kActivationScaleFactor = 0x1p56f;
+inline constexpr float kActivationLimit = 0x1p70f;
+
 template <bool kByteDot>
 struct ActivationBlock;
 
@@ -18,7 +23,7 @@ struct ActivationBlock<true> {
   int8_t q[32];
   uint8_t positive[32];  // max(q, 0)
   uint8_t negative[32];  // max(-q, 0)
-  float scale;
+  float scale;           // step * kActivationScaleFactor
   float scaled_sum;      // scale * sum(q)
   int32_t sums[2];       // of q, of each half of the block
   int32_t negative_sum;  // of negative

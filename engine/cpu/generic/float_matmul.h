@@ -19,7 +19,11 @@ struct ElementF32 {
 template <class S>
 struct ElementF16 {
   static constexpr uint32_t kSizeBytes = 2;
-  static FloatPair<S> Load(const std::byte* w) { return LoadHalves8<S>(w); }
+  static FloatPair<S> Load(const std::byte* w) {
+    const FloatPair<S> small = LoadSmallHalves8<S>(w);
+    const auto factor = S::SplatF(0x1p112f);
+    return {{S::Mul(small.half[0], factor), S::Mul(small.half[1], factor)}};
+  }
 };
 template <class S>
 struct ElementBF16 {
@@ -40,7 +44,8 @@ template <class S, class Element, int kTokenCount>
 inline void AddColumns(const std::byte* w, uint32_t first, uint32_t column_count, const float* x,
                        size_t x_stride, FloatPair<S> (&acc)[kTokenCount]) {
   for (uint32_t k = first; k < column_count; k += 2) {
-    const FloatPair<S> weights = Element::Load(w + size_t{k} * kGroupRowCount * Element::kSizeBytes);
+    const FloatPair<S> weights =
+        Element::Load(w + size_t{k} * kGroupRowCount * Element::kSizeBytes);
 #pragma clang loop unroll(full)
     for (int t = 0; t < kTokenCount; ++t) {
       const auto value = S::LoadSplatF(x + static_cast<size_t>(t) * x_stride + k);

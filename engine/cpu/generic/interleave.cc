@@ -70,8 +70,7 @@ void PackInterleaved(DType dtype, const std::byte* raw_rows, uint32_t row_begin,
 template <bool kByteDot>
 void UnpackInterleaved(const Matrix& matrix, uint32_t row, uint32_t begin, uint32_t count,
                        float* out) {
-  const uint64_t group_size_bytes =
-      InterleavedGroupSizeBytes(matrix.dtype, matrix.column_count);
+  const uint64_t group_size_bytes = InterleavedGroupSizeBytes(matrix.dtype, matrix.column_count);
   const std::byte* group = matrix.data + row / kGroupRowCount * group_size_bytes;
   if (const QuantLayout* layout = FindQuantLayout(matrix.dtype)) {
     UnpackGroupRow<kByteDot>(*layout, group, row % kGroupRowCount, begin, count, out);

@@ -1,6 +1,6 @@
-// kInterleaved8 matrices of every computed type: sizes, packing of row ranges, and rows back to f32.
-// kByteDot chooses between the packings of the two inner products (quant_layout.h); both have the
-// same sizes. Float types hold, for each column, the values of the group's 8 rows.
+// kInterleaved8 matrices of every computed type: sizes, packing of row ranges, and rows back to
+// f32. kByteDot chooses between the packings of the two inner products (quant_layout.h); both have
+// the same sizes. Float types hold, for each column, the values of the group's 8 rows.
 #pragma once
 
 #include "cpu/matrix.h"

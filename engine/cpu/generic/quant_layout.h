@@ -1,13 +1,13 @@
 // How quantized weights lie in a kInterleaved8 matrix, for both inner products.
 //
 // Group: 8 rows, whole. Block: 8 rows x the type's block length (32 or 256 columns): a header with
-// the block's scales, then one tile for every 32 columns. Tile: 8 rows x 32 columns: sub-block scales
-// (K types), then the quants as bit planes: low bits, then high bits.
-// Plane of b bits: 2 b vectors of 16 bytes; vector 2 v + h belongs to rows 4 h .. 4 h + 3. A lane is
-// 8 bits wide (byte dots: a row's 4 neighbouring columns are one 32-bit lane) or 16 bits (16-bit
-// dots: 2 columns), and holds the b bits of 8 / b or 16 / b consecutive steps; a step is 4 or 2
-// columns. Signed bytes with 16-bit dots: a vector's 8 low bytes are one step, its high bytes the
-// next. IQ4_NL stores the nibbles that, looked up, give such byte vectors.
+// the block's scales, then one tile for every 32 columns. Tile: 8 rows x 32 columns: sub-block
+// scales (K types), then the quants as bit planes: low bits, then high bits. Plane of b bits: 2 b
+// vectors of 16 bytes; vector 2 v + h belongs to rows 4 h .. 4 h + 3. A lane is 8 bits wide (byte
+// dots: a row's 4 neighbouring columns are one 32-bit lane) or 16 bits (16-bit dots: 2 columns),
+// and holds the b bits of 8 / b or 16 / b consecutive steps; a step is 4 or 2 columns. Signed bytes
+// with 16-bit dots: a vector's 8 low bytes are one step, its high bytes the next. IQ4_NL stores the
+// nibbles that, looked up, give such byte vectors.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ inline constexpr uint32_t kGroupRowCount = 8;
 inline constexpr uint32_t kTileColumnCount = 32;
 
 enum class ScaleKind : uint8_t {
-  kBlock,           // d: header f16[8]
-  kBlockMinimum,    // d, m: header f16[8] twice
-  kSub32Minimum,    // header f32 d[8], -dmin[8] (f32: f16 of such sizes are often subnormal and slow);
-                    // tile u8 scale[8], minimum[8]
-  kSub16,           // header f32 d[8]; tile i8 scale[2][8], one for each 16 columns
-  kSub16Minimum,    // header f32 d[8], -dmin[8]; tile u8 [2][8]: scale, minimum << 4
+  kBlock,         // d: header f16[8]
+  kBlockMinimum,  // d, m: header f16[8] twice
+  kSub32Minimum,  // header f32 d[8], -dmin[8] (f32: f16 of such sizes are often subnormal and
+                  // slow); tile u8 scale[8], minimum[8]
+  kSub16,         // header f32 d[8]; tile i8 scale[2][8], one for each 16 columns
+  kSub16Minimum,  // header f32 d[8], -dmin[8]; tile u8 [2][8]: scale, minimum << 4
 };
 
 struct QuantLayout {
@@ -66,23 +66,23 @@ struct QuantLayout {
 
 //                                          dtype     low high offset signed look-up scales
 inline constexpr QuantLayout kQ4_0Layout = {DType::kQ4_0, 4, 0, 8, false, false, ScaleKind::kBlock};
-inline constexpr QuantLayout kQ4_1Layout = {DType::kQ4_1, 4, 0, 0, false, false,
-                                            ScaleKind::kBlockMinimum};
-inline constexpr QuantLayout kQ5_0Layout = {DType::kQ5_0, 4, 1, 16, false, false,
+inline constexpr QuantLayout kQ4_1Layout = {
+    DType::kQ4_1, 4, 0, 0, false, false, ScaleKind::kBlockMinimum};
+inline constexpr QuantLayout kQ5_0Layout = {DType::kQ5_0,     4, 1, 16, false, false,
                                             ScaleKind::kBlock};
-inline constexpr QuantLayout kQ5_1Layout = {DType::kQ5_1, 4, 1, 0, false, false,
-                                            ScaleKind::kBlockMinimum};
+inline constexpr QuantLayout kQ5_1Layout = {
+    DType::kQ5_1, 4, 1, 0, false, false, ScaleKind::kBlockMinimum};
 inline constexpr QuantLayout kQ8_0Layout = {DType::kQ8_0, 8, 0, 0, true, false, ScaleKind::kBlock};
-inline constexpr QuantLayout kIQ4_NLLayout = {DType::kIQ4_NL, 4, 0, 0, true, true,
+inline constexpr QuantLayout kIQ4_NLLayout = {DType::kIQ4_NL,   4, 0, 0, true, true,
                                               ScaleKind::kBlock};
-inline constexpr QuantLayout kQ2_KLayout = {DType::kQ2_K, 2, 0, 0, false, false,
-                                            ScaleKind::kSub16Minimum};
+inline constexpr QuantLayout kQ2_KLayout = {
+    DType::kQ2_K, 2, 0, 0, false, false, ScaleKind::kSub16Minimum};
 inline constexpr QuantLayout kQ3_KLayout = {DType::kQ3_K, 2, 1, 4, false, false, ScaleKind::kSub16};
-inline constexpr QuantLayout kQ4_KLayout = {DType::kQ4_K, 4, 0, 0, false, false,
-                                            ScaleKind::kSub32Minimum};
-inline constexpr QuantLayout kQ5_KLayout = {DType::kQ5_K, 4, 1, 0, false, false,
-                                            ScaleKind::kSub32Minimum};
-inline constexpr QuantLayout kQ6_KLayout = {DType::kQ6_K, 4, 2, 32, false, false,
+inline constexpr QuantLayout kQ4_KLayout = {
+    DType::kQ4_K, 4, 0, 0, false, false, ScaleKind::kSub32Minimum};
+inline constexpr QuantLayout kQ5_KLayout = {
+    DType::kQ5_K, 4, 1, 0, false, false, ScaleKind::kSub32Minimum};
+inline constexpr QuantLayout kQ6_KLayout = {DType::kQ6_K,     4, 2, 32, false, false,
                                             ScaleKind::kSub16};
 
 // Bit `shift` of byte `byte` of a plane is the lowest bit of an element.

@@ -1,5 +1,5 @@
-// See quant_pack.h. A raw block is first taken apart into its scales and plain quants (RawBlock), in
-// one function for each family of types; what follows is the same for all of them.
+// See quant_pack.h. A raw block is first taken apart into its scales and plain quants (RawBlock),
+// in one function for each family of types; what follows is the same for all of them.
 #include "cpu/generic/quant_pack.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace nonstop::cpu {
 namespace {
 
-constexpr const QuantLayout* kLayouts[] = {
-    &kQ4_0Layout, &kQ4_1Layout, &kQ5_0Layout, &kQ5_1Layout, &kQ8_0Layout, &kIQ4_NLLayout,
-    &kQ2_KLayout, &kQ3_KLayout, &kQ4_KLayout, &kQ5_KLayout, &kQ6_KLayout};
+constexpr const QuantLayout* kLayouts[] = {&kQ4_0Layout, &kQ4_1Layout,   &kQ5_0Layout, &kQ5_1Layout,
+                                           &kQ8_0Layout, &kIQ4_NLLayout, &kQ2_KLayout, &kQ3_KLayout,
+                                           &kQ4_KLayout, &kQ5_KLayout,   &kQ6_KLayout};
 
 struct RawBlock {
-  uint16_t scale;    // f16 bits
-  uint16_t minimum;  // f16 bits
+  uint16_t scale;             // f16 bits
+  uint16_t minimum;           // f16 bits
   uint8_t tile_scales[8][2];  // as the tile keeps them (quant_layout.h), for one row
   uint8_t q[256];
 };
@@ -101,12 +101,17 @@ void TakeApartQ3K(const uint8_t* block, RawBlock* out) {
 
 void TakeApart(const QuantLayout& layout, const uint8_t* block, RawBlock* out) {
   switch (layout.dtype) {
-    case DType::kQ2_K: return TakeApartQ2K(block, out);
-    case DType::kQ3_K: return TakeApartQ3K(block, out);
+    case DType::kQ2_K:
+      return TakeApartQ2K(block, out);
+    case DType::kQ3_K:
+      return TakeApartQ3K(block, out);
     case DType::kQ4_K:
-    case DType::kQ5_K: return TakeApartQ45K(layout, block, out);
-    case DType::kQ6_K: return TakeApartQ6K(block, out);
-    default: return TakeApartBlock32(layout, block, out);
+    case DType::kQ5_K:
+      return TakeApartQ45K(layout, block, out);
+    case DType::kQ6_K:
+      return TakeApartQ6K(block, out);
+    default:
+      return TakeApartBlock32(layout, block, out);
   }
 }
 
@@ -167,7 +172,8 @@ ScaleAndMinimum TakeScales(const QuantLayout& layout, const std::byte* header,
   switch (layout.scales) {
     case ScaleKind::kSub32Minimum:
       return {scale * static_cast<float>(bytes[row]), minimum * static_cast<float>(bytes[8 + row])};
-    case ScaleKind::kSub16: return {scale * static_cast<float>(static_cast<int8_t>(byte)), 0.0f};
+    case ScaleKind::kSub16:
+      return {scale * static_cast<float>(static_cast<int8_t>(byte)), 0.0f};
     default:
       return {scale * static_cast<float>(byte & 15), minimum * static_cast<float>(byte >> 4)};
   }
@@ -222,8 +228,8 @@ void UnpackGroupRow(const QuantLayout& layout, const std::byte* group, uint32_t 
       for (uint32_t half = 0; half < 2; ++half) {
         const ScaleAndMinimum scales = TakeScales(layout, header, tile, row, half);
         for (uint32_t i = 0; i < 16; ++i, ++done) {
-          const auto q = static_cast<float>(
-              TakeQuant<kByteDot>(layout, planes, row, half * 16 + i));
+          const auto q =
+              static_cast<float>(TakeQuant<kByteDot>(layout, planes, row, half * 16 + i));
           out[done] = layout.HasMinimum() ? q * scales.scale + scales.minimum : q * scales.scale;
         }
       }

@@ -44,8 +44,8 @@ void AttendHead(const AttentionArgs& args, const float* q, float* out) {
     double sum = 0;
     for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
       const std::byte* v = KvRow(args, args.v_offset_bytes, token);
-      sum += std::exp(args.scratch[token - args.token_begin] - largest) *
-             LoadKv(v, i, args.kv_type);
+      sum +=
+          std::exp(args.scratch[token - args.token_begin] - largest) * LoadKv(v, i, args.kv_type);
     }
     out[i] = static_cast<float>(sum / total);
   }

@@ -1,5 +1,5 @@
-// The vector vocabulary of the kernels in plain loops: 128 bits, as integers (I) or four floats (F).
-// Every build has it: it is the fall-back on unknown processors and what the others are tested
+// The vector vocabulary of the kernels in plain loops: 128 bits, as integers (I) or four floats
+// (F). Every build has it: it is the fall-back on unknown processors and what the others are tested
 // against. All targets have the same static functions; kByteDot says which inner product, and so
 // which packing, a build wants.
 #pragma once

@@ -1,6 +1,6 @@
 // The vector vocabulary (see scalar.h) in WebAssembly with relaxed SIMD: byte dots and fused
-// multiply-add. Engines may read the dot's second operand as signed or saturate 16-bit pair sums, so
-// kernels keep it in 0..127, where every engine is exact.
+// multiply-add. Engines may read the dot's second operand as signed or saturate 16-bit pair sums,
+// so kernels keep it in 0..127, where every engine is exact.
 #pragma once
 
 #include "cpu/vec/wasm_simd.h"
