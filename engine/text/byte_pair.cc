@@ -42,8 +42,7 @@ int ByteOfCodePoint(uint32_t code_point) {
 }
 
 Result<BytePairEncoder> BytePairEncoder::Create(const TokenizerSpec& spec,
-                                                const Vocabulary& vocabulary,
-                                                bool ignores_merges) {
+                                                const Vocabulary& vocabulary, bool ignores_merges) {
   if (!spec.merges) {
     return MakeError(ErrorCode::kMissingMetadata,
                      "A tokenizer of model \"gpt2\" needs merges (key \"tokenizer.ggml.merges\").");
@@ -161,8 +160,7 @@ void BytePairEncoder::Queue(uint32_t left, Workspace* workspace) const {
   const uint32_t right = workspace->symbols[left].next;
   if (right == kNone) return;
   ++workspace->lookup_count;
-  const uint32_t rank =
-      FindRank(workspace->symbols[left].number, workspace->symbols[right].number);
+  const uint32_t rank = FindRank(workspace->symbols[left].number, workspace->symbols[right].number);
   if (rank == kNone) return;
   workspace->queue.push_back(static_cast<uint64_t>(rank) << 32 | left);
   std::push_heap(workspace->queue.begin(), workspace->queue.end(), std::greater<>());

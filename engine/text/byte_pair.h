@@ -67,10 +67,10 @@ class BytePairEncoder {
 
   uint32_t token_count_ = 0;
   bool ignores_merges_ = false;
-  TextTable extra_texts_;               // symbol token_count_ + i
+  TextTable extra_texts_;  // symbol token_count_ + i
   std::array<uint32_t, 256> byte_symbols_;
-  std::vector<Merge> merges_;           // by rank
-  std::vector<uint32_t> slots_;         // open addressing: ranks
+  std::vector<Merge> merges_;    // by rank
+  std::vector<uint32_t> slots_;  // open addressing: ranks
 };
 
 }  // namespace nonstop

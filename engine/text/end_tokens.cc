@@ -66,17 +66,36 @@ constexpr RoleText kRoleTexts[] = {
 };
 
 constexpr std::string_view kEndTexts[] = {
-    "<|eot_id|>",      "<|im_end|>",        "<|end|>",   "<|return|>",
-    "<|call|>",        "<|flush|>",         "<|calls|>", "<end_of_turn>",
-    "<|endoftext|>",   "</s>",              "<|eom_id|>", "<EOT>",
-    "_<EOT>",          "[EOT]",             "[EOS]",     "<|end_of_text|>",
-    "<end_of_utterance>", "<eos>",          "<turn|>",   "<|tool_response>",
-    "<｜end▁of▁sentence｜>", "[e~[",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
 };
 
 // Harmony's channel markers are always rendered.
 constexpr std::string_view kRenderedTexts[] = {
-    "<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
+    "<|channel|>",
+    "<|message|>",
+    "<|start|>",
+    "<|constrain|>",
 };
 
 constexpr SpecialRole kEndRoles[] = {
@@ -91,7 +110,8 @@ void Vocabulary::FindRolesByText() {
     TokenId& special_id = special_ids_[static_cast<size_t>(role)];
     if (special_id != kNoToken) continue;
     special_id = Find(text);
-    if (special_id != kNoToken) attributes_[static_cast<size_t>(special_id)] |= TokenAttribute::kControl;
+    if (special_id != kNoToken)
+      attributes_[static_cast<size_t>(special_id)] |= TokenAttribute::kControl;
   }
 }
 

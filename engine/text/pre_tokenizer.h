@@ -22,9 +22,7 @@ class ClassifiedCodePoint {
               static_cast<uint32_t>(nonstop::IsWhitespace(code_point)) << 24) {}
 
   uint32_t value() const { return bits_ & 0x1fffffu; }
-  CharacterClass character_class() const {
-    return static_cast<CharacterClass>((bits_ >> 21) & 7u);
-  }
+  CharacterClass character_class() const { return static_cast<CharacterClass>((bits_ >> 21) & 7u); }
   bool IsLetter() const { return character_class() == CharacterClass::kLetter; }
   bool IsNumber() const { return character_class() == CharacterClass::kNumber; }
   bool IsPunctuation() const { return character_class() == CharacterClass::kPunctuation; }
@@ -47,9 +45,9 @@ using SplitStage = void (*)(CodePoints text, uint32_t begin, uint32_t end,
 struct PreTokenizer {
   std::string_view name;  // as tokenizer.ggml.pre says it
   std::span<const SplitStage> stages;
-  bool ignores_merges;    // a word that is a token is taken as it is
-  bool adds_bos;          // where the file does not say
-  bool has_default_bos;   // token 11, where the file does not say
+  bool ignores_merges;   // a word that is a token is taken as it is
+  bool adds_bos;         // where the file does not say
+  bool has_default_bos;  // token 11, where the file does not say
 };
 
 // By name; nullptr for one that we do not know. "" is the default one, as in llama.cpp.
@@ -70,12 +68,10 @@ void SplitNumberRuns(CodePoints text, uint32_t begin, uint32_t end, std::vector<
 void SplitThreeDigits(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends);
 void SplitSigns(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends);
 void SplitEachNewline(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends);
-void SplitTrailingSpace(CodePoints text, uint32_t begin, uint32_t end,
-                        std::vector<uint32_t>* ends);
+void SplitTrailingSpace(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends);
 void SplitDeepSeekLetters(CodePoints text, uint32_t begin, uint32_t end,
                           std::vector<uint32_t>* ends);
-void SplitDeepSeekSigns(CodePoints text, uint32_t begin, uint32_t end,
-                        std::vector<uint32_t>* ends);
+void SplitDeepSeekSigns(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends);
 void SplitDeepSeekCjk(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends);
 
 }  // namespace nonstop

@@ -67,8 +67,8 @@ void SentencePieceEncoder::StartText(const Vocabulary& vocabulary, std::string_v
 }
 
 // Queues the pair that starts at symbol `left`, if it forms a token.
-void SentencePieceEncoder::Queue(const Vocabulary& vocabulary, std::string_view text,
-                                 uint32_t left, Workspace* workspace) const {
+void SentencePieceEncoder::Queue(const Vocabulary& vocabulary, std::string_view text, uint32_t left,
+                                 Workspace* workspace) const {
   const auto& symbol = workspace->symbols[left];
   if (symbol.next == kNone) return;
   ++workspace->lookup_count;

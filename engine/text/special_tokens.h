@@ -18,6 +18,8 @@ struct TextFragment {
   TokenId id;
   uint32_t begin;
   uint32_t end;
+
+  bool operator==(const TextFragment&) const = default;
 };
 
 class SpecialTokens {
@@ -36,20 +38,24 @@ class SpecialTokens {
   }
 
  private:
-  struct Match {
-    uint32_t place;  // in by_text_
-    uint32_t begin;
-  };
   struct Search;
+  struct Claim {
+    uint32_t begin;
+    uint32_t end;
+    uint32_t right;  // where the text goes on: past what was stripped
+    TokenId id;
+  };
 
   // The longest token at `begin` that is at most `limit` bytes long; its place, or kNoPlace.
-  uint32_t LongestAt(const Search& search, uint32_t begin, size_t limit) const;
+  uint32_t LongestAt(Search* search, uint32_t begin, size_t limit) const;
+  void QueueLongestTokens(Search* search) const;
+  std::vector<Claim> TakeInOrder(Search* search) const;
 
   static constexpr uint32_t kNoPlace = 0xffffffffu;
 
-  std::vector<TokenId> by_text_;        // ascending by text, so that prefixes stand before
-  std::vector<uint32_t> order_;         // of each place: rank by (length descending, id)
-  std::vector<uint32_t> by_order_;      // the inverse
+  std::vector<TokenId> by_text_;                // ascending by text, so that prefixes stand before
+  std::vector<uint32_t> order_;                 // of each place: rank by (length descending, id)
+  std::vector<uint32_t> by_order_;              // the inverse
   std::array<uint32_t, 257> first_bytes_ = {};  // where each first byte starts in by_text_
 };
 

@@ -115,7 +115,8 @@ void SplitThreeDigits(CodePoints text, uint32_t begin, uint32_t end, std::vector
 void SplitSigns(CodePoints text, uint32_t begin, uint32_t end, std::vector<uint32_t>* ends) {
   SplitRuns(text, begin, end, ends, false, [](ClassifiedCodePoint c) {
     return c.IsPunctuation() ||
-           (c.value() < 0x80 && std::string_view("$+<=>^~|").contains(static_cast<char>(c.value())));
+           (c.value() < 0x80 &&
+            std::string_view("$+<=>^~|").contains(static_cast<char>(c.value())));
   });
 }
 

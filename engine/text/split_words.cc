@@ -59,8 +59,8 @@ bool TakeContraction(Scanner* scanner, bool ignore_case) {
   const uint32_t first = letter(1);
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return scanner->Take(2);
   const uint32_t second = letter(2);
-  const bool matches = ((first == 'r' || first == 'v') && second == 'e') ||
-                       (first == 'l' && second == 'l');
+  const bool matches =
+      ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l');
   return matches && scanner->Take(3);
 }
 
@@ -77,9 +77,8 @@ bool TakeSignsAndNewlines(Scanner* scanner, bool slash) {
   const uint32_t first = scanner->At(0).Is(' ') ? 1 : 0;
   if (!scanner->Is(first, kIsSign)) return false;
   const uint32_t tail = scanner->RunEnd(first, kIsSign);
-  return scanner->Take(scanner->RunEnd(tail, [slash](ClassifiedCodePoint c) {
-    return c.IsNewline() || (slash && c.Is('/'));
-  }));
+  return scanner->Take(scanner->RunEnd(
+      tail, [slash](ClassifiedCodePoint c) { return c.IsNewline() || (slash && c.Is('/')); }));
 }
 
 // `[^\r\n\p{L}\p{N}]?\p{L}+`
@@ -122,8 +121,8 @@ void SplitLlama3Like(Scanner scanner, uint32_t digit_limit) {
   }
 }
 
-// Tekken's two letter alternatives. llama.cpp writes upper case as "a letter, but not a-z" and lower
-// case as "a letter, but not A-Z", so letters beyond ASCII are both:
+// Tekken's two letter alternatives. llama.cpp writes upper case as "a letter, but not a-z" and
+// lower case as "a letter, but not A-Z", so letters beyond ASCII are both:
 //   X?U*W+ | X?U+W*   with X = [^\r\n\p{L}\p{N}], U = (?=\p{L})[^a-z], W = (?=\p{L})[^A-Z]
 bool TakeTekkenLetters(Scanner* scanner) {
   const auto upper = [](ClassifiedCodePoint c) {

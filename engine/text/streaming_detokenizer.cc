@@ -40,8 +40,7 @@ void StreamingDetokenizer::PushByte(char byte, std::string* out) {
   const auto value = static_cast<uint8_t>(byte);
   if (pending_count_ > 0) {
     const auto first = static_cast<uint8_t>(pending_[0]);
-    const bool continues =
-        pending_count_ == 1 ? MayBeSecond(first, value) : (value & 0xc0) == 0x80;
+    const bool continues = pending_count_ == 1 ? MayBeSecond(first, value) : (value & 0xc0) == 0x80;
     if (continues) {
       pending_[pending_count_++] = byte;
       if (pending_count_ < Utf8Length(first)) return;

@@ -122,13 +122,12 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::Create(const TokenizerSpec& spec) 
   }
   tables->model_name = spec.model;
   tables->pre_tokenizer_name = spec.pre;
-  ASSIGN_OR_RETURN(tables->vocabulary,
-                   Vocabulary::Create(spec, DefaultsOf(tables->pre_tokenizer)));
+  ASSIGN_OR_RETURN(tables->vocabulary, Vocabulary::Create(spec, DefaultsOf(tables->pre_tokenizer)));
   tables->special_tokens = SpecialTokens(tables->vocabulary);
   if (is_byte_pair) {
-    ASSIGN_OR_RETURN(tables->byte_pair,
-                     BytePairEncoder::Create(spec, tables->vocabulary,
-                                             tables->pre_tokenizer->ignores_merges));
+    ASSIGN_OR_RETURN(
+        tables->byte_pair,
+        BytePairEncoder::Create(spec, tables->vocabulary, tables->pre_tokenizer->ignores_merges));
   } else {
     tables->sentence_piece = SentencePieceEncoder(tables->vocabulary);
   }
@@ -165,8 +164,7 @@ size_t Tokenizer::memory_size_bytes() const {
          tables_->special_tokens.memory_size_bytes() + encoder;
 }
 
-void Tokenizer::Tables::EncodeBytePair(std::string_view text,
-                                       BytePairEncoder::Workspace* workspace,
+void Tokenizer::Tables::EncodeBytePair(std::string_view text, BytePairEncoder::Workspace* workspace,
                                        std::vector<TokenId>* out) const {
   const std::vector<ClassifiedCodePoint> code_points = Classify(text);
   std::string word;

@@ -17,8 +17,8 @@
 namespace nonstop {
 
 struct TokenizeOptions {
-  bool add_special = true;     // BOS/EOS as the model asks for
-  bool parse_special = true;   // "<|im_end|>" in the text becomes its token
+  bool add_special = true;    // BOS/EOS as the model asks for
+  bool parse_special = true;  // "<|im_end|>" in the text becomes its token
 };
 
 class Tokenizer {
@@ -42,11 +42,11 @@ class Tokenizer {
   bool IsEnd(TokenId id) const;
   std::span<const TokenId> end_tokens() const;
   TokenType type(TokenId id) const;
-  std::string_view text(TokenId id) const;     // as in the vocabulary
-  TokenId Find(std::string_view text) const;   // kNoToken when absent
-  std::string_view model_name() const;         // "gpt2", "llama"
-  std::string_view pre_tokenizer_name() const; // "smollm", ... or ""
-  size_t memory_size_bytes() const;            // of the tables
+  std::string_view text(TokenId id) const;      // as in the vocabulary
+  TokenId Find(std::string_view text) const;    // kNoToken when absent
+  std::string_view model_name() const;          // "gpt2", "llama"
+  std::string_view pre_tokenizer_name() const;  // "smollm", ... or ""
+  size_t memory_size_bytes() const;             // of the tables
 
   // Invalid UTF-8 is read as llama.cpp reads it: byte-level BPE takes U+FFFD for each bad byte,
   // SentencePiece falls back to byte tokens. Cost is O(text log text).

@@ -30,12 +30,12 @@ std::string FromHex(const std::string& hex) {
 }
 
 // A model file that set-up fetches; without it the test is skipped and says why.
-#define LOAD_MODEL_OR_SKIP(tokenizer, name)                                                   \
-  auto tokenizer##_result = ReadTestTokenizer(TestModelPath(name));                           \
-  if (!tokenizer##_result.ok() && tokenizer##_result.error().code == ErrorCode::kNotFound) {  \
-    GTEST_SKIP() << tokenizer##_result.error().message << " Set-up fetches it.";              \
-  }                                                                                           \
-  ASSERT_TRUE(tokenizer##_result.ok()) << tokenizer##_result.error().message;                 \
+#define LOAD_MODEL_OR_SKIP(tokenizer, name)                                                  \
+  auto tokenizer##_result = ReadTestTokenizer(TestModelPath(name));                          \
+  if (!tokenizer##_result.ok() && tokenizer##_result.error().code == ErrorCode::kNotFound) { \
+    GTEST_SKIP() << tokenizer##_result.error().message << " Set-up fetches it.";             \
+  }                                                                                          \
+  ASSERT_TRUE(tokenizer##_result.ok()) << tokenizer##_result.error().message;                \
   const Tokenizer& tokenizer = **tokenizer##_result
 
 void ExpectGolden(const Tokenizer& tokenizer, const char* model) {

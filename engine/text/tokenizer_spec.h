@@ -16,15 +16,24 @@ namespace nonstop {
 
 // The tokens that have a part to play, by tokenizer.ggml.*_token_id or by a well-known text.
 enum class SpecialRole : uint8_t {
-  kBos, kEos, kUnknown, kEndOfTurn, kEndOfMessage,
-  kFimPrefix, kFimSuffix, kFimMiddle, kFimPad, kFimRepository, kFimSeparator,
+  kBos,
+  kEos,
+  kUnknown,
+  kEndOfTurn,
+  kEndOfMessage,
+  kFimPrefix,
+  kFimSuffix,
+  kFimMiddle,
+  kFimPad,
+  kFimRepository,
+  kFimSeparator,
 };
 inline constexpr size_t kSpecialRoleCount = 11;
 const char* SpecialRoleKey(SpecialRole role);  // "tokenizer.ggml.bos_token_id", ...
 
 struct TokenizerSpec {
-  std::string_view model;                    // tokenizer.ggml.model
-  std::string_view pre;                      // tokenizer.ggml.pre; "" when absent
+  std::string_view model;  // tokenizer.ggml.model
+  std::string_view pre;    // tokenizer.ggml.pre; "" when absent
   GgufStringArray tokens;
   std::optional<GgufStringArray> merges;
   std::optional<std::vector<float>> scores;
@@ -33,7 +42,7 @@ struct TokenizerSpec {
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
   std::optional<bool> add_space_prefix;
-  std::string_view general_name;             // Phi-3's stripping rule goes by it, as in llama.cpp
+  std::string_view general_name;  // Phi-3's stripping rule goes by it, as in llama.cpp
 
   std::optional<uint64_t>& special_id(SpecialRole role) {
     return special_ids[static_cast<size_t>(role)];

@@ -11,17 +11,26 @@ namespace {
 // are int32 and the tables use 32-bit offsets.
 constexpr uint64_t kMaxTokenCount = 1u << 24;
 constexpr uint64_t kMaxTextSizeBytes = 1u << 30;
+// Real ones stay under 1,100; the bound keeps the search for special tokens linear.
+constexpr size_t kMaxTokenSizeBytes = 16'384;
 
 uint8_t AttributeOfType(int32_t type) {
   if (type < 0 || type > 255) return 0;  // unheard of: as good as undefined
   switch (static_cast<TokenType>(type)) {
-    case TokenType::kNormal: return TokenAttribute::kNormal;
-    case TokenType::kUnknown: return TokenAttribute::kUnknown;
-    case TokenType::kControl: return TokenAttribute::kControl;
-    case TokenType::kUserDefined: return TokenAttribute::kUserDefined;
-    case TokenType::kUnused: return TokenAttribute::kUnused;
-    case TokenType::kByte: return TokenAttribute::kByte;
-    case TokenType::kUndefined: break;
+    case TokenType::kNormal:
+      return TokenAttribute::kNormal;
+    case TokenType::kUnknown:
+      return TokenAttribute::kUnknown;
+    case TokenType::kControl:
+      return TokenAttribute::kControl;
+    case TokenType::kUserDefined:
+      return TokenAttribute::kUserDefined;
+    case TokenType::kUnused:
+      return TokenAttribute::kUnused;
+    case TokenType::kByte:
+      return TokenAttribute::kByte;
+    case TokenType::kUndefined:
+      break;
   }
   return 0;
 }
@@ -51,13 +60,23 @@ Result<Vocabulary> Vocabulary::Create(const TokenizerSpec& spec,
 Status Vocabulary::ReadTexts(const TokenizerSpec& spec) {
   const uint64_t count = spec.tokens.count();
   uint64_t size_bytes = 0;
-  spec.tokens.ForEach([&](uint64_t, std::string_view text) { size_bytes += text.size(); });
+  size_t longest_size_bytes = 0;
+  spec.tokens.ForEach([&](uint64_t, std::string_view text) {
+    size_bytes += text.size();
+    longest_size_bytes = std::max(longest_size_bytes, text.size());
+  });
   if (count == 0 || count > kMaxTokenCount || size_bytes > kMaxTextSizeBytes) {
     return MakeError(ErrorCode::kMalformed,
                      "The vocabulary's number of tokens (%llu) or size in bytes (%llu) is out of "
                      "range.",
                      static_cast<unsigned long long>(count),
                      static_cast<unsigned long long>(size_bytes));
+  }
+  if (longest_size_bytes > kMaxTokenSizeBytes) {
+    return MakeError(ErrorCode::kMalformed,
+                     "The vocabulary's longest token has a size in bytes (%zu) over the limit "
+                     "(%zu).",
+                     longest_size_bytes, kMaxTokenSizeBytes);
   }
   texts_.Reserve(count, size_bytes);
   Status status;

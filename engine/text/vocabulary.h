@@ -21,7 +21,13 @@ inline constexpr TokenId kNoToken = -1;
 
 // Values of tokenizer.ggml.token_type.
 enum class TokenType : uint8_t {
-  kUndefined = 0, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte,
+  kUndefined = 0,
+  kNormal,
+  kUnknown,
+  kControl,
+  kUserDefined,
+  kUnused,
+  kByte,
 };
 
 // A token may have several: a control-looking text makes a normal token a control token as well.
@@ -50,7 +56,9 @@ class Vocabulary {
   TokenId Find(std::string_view text) const { return static_cast<TokenId>(texts_.Find(text)); }
   size_t longest_size_bytes() const { return texts_.longest_size_bytes(); }
   uint8_t attributes(TokenId id) const { return attributes_[static_cast<size_t>(id)]; }
-  bool Has(TokenId id, uint8_t attributes) const { return (this->attributes(id) & attributes) != 0; }
+  bool Has(TokenId id, uint8_t attributes) const {
+    return (this->attributes(id) & attributes) != 0;
+  }
   TokenType type(TokenId id) const;
   float score(TokenId id) const {
     return scores_.empty() ? 0.0f : scores_[static_cast<size_t>(id)];

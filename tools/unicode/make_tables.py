@@ -30,6 +30,7 @@ HEADER = """\
 
 namespace nonstop {{
 
+// clang-format off
 const uint32_t kClassRanges[kClassRangeCount] = {{
 """
 
