@@ -44,6 +44,9 @@ Error Error::With(std::string_view context) && {
   return Error{code, std::move(text)};
 }
 
+Error* ErrorBox::New(Error error) { return new Error(std::move(error)); }
+void ErrorBox::Delete(Error* error) { delete error; }
+
 Error MakeError(ErrorCode code, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

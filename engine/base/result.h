@@ -57,17 +57,45 @@ struct [[nodiscard]] Error {
 // printf-style constructor: MakeError(ErrorCode::kTruncated, "Tensor \"%s\" ends at byte (%llu)...")
 [[gnu::format(printf, 2, 3)]] Error MakeError(ErrorCode code, const char* format, ...);
 
+// Owns an Error on the heap. Results carry errors as one pointer, so that the code of passing one on,
+// which is everywhere, is small.
+class [[nodiscard]] ErrorBox {
+ public:
+  ErrorBox() = default;
+  explicit ErrorBox(Error error) : error_(New(std::move(error))) {}
+  ErrorBox(ErrorBox&& other) noexcept : error_(std::exchange(other.error_, nullptr)) {}
+  ErrorBox& operator=(ErrorBox&& other) noexcept {
+    std::swap(error_, other.error_);
+    return *this;
+  }
+  ErrorBox(const ErrorBox&) = delete;
+  ErrorBox& operator=(const ErrorBox&) = delete;
+  ~ErrorBox() {
+    if (error_ != nullptr) Delete(error_);
+  }
+
+  bool is_empty() const { return error_ == nullptr; }
+  Error& operator*() const { return *error_; }
+
+ private:
+  static Error* New(Error error);
+  static void Delete(Error* error);
+
+  Error* error_ = nullptr;
+};
+
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : has_value_(true) { new (&value_) T(std::move(value)); }  // NOLINT(*-explicit-*)
-  Result(Error error) : has_value_(false) { new (&error_) Error(std::move(error)); }  // NOLINT
-  Result(Result&& other) noexcept : has_value_(other.has_value_) {
-    if (has_value_) {
-      new (&value_) T(std::move(other.value_));
-    } else {
-      new (&error_) Error(std::move(other.error_));
-    }
+  Result(T value) { new (&value_) T(std::move(value)); }         // NOLINT(*-explicit-*)
+  Result(Error error) : error_(std::move(error)) {}              // NOLINT(*-explicit-*)
+  Result(ErrorBox error) : error_(std::move(error)) {            // NOLINT(*-explicit-*)
+    CHECK(!error_.is_empty());
+  }
+  Result(Result&& other) noexcept : error_(std::move(other.error_)) {
+    // A result whose error was taken has neither: it may only be destroyed.
+    if (error_.is_empty() && !other.is_taken_) new (&value_) T(std::move(other.value_));
+    is_taken_ = other.is_taken_;
   }
   Result& operator=(Result&& other) noexcept {
     if (this != &other) {
@@ -79,25 +107,21 @@ class [[nodiscard]] Result {
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
   ~Result() {
-    if (has_value_) {
-      value_.~T();
-    } else {
-      error_.~Error();
-    }
+    if (ok()) value_.~T();
   }
 
-  bool ok() const { return has_value_; }
-  explicit operator bool() const { return has_value_; }
+  bool ok() const { return error_.is_empty() && !is_taken_; }
+  explicit operator bool() const { return ok(); }
   T& value() & {
-    CHECK(has_value_);
+    CHECK(ok());
     return value_;
   }
   const T& value() const& {
-    CHECK(has_value_);
+    CHECK(ok());
     return value_;
   }
   T&& value() && {
-    CHECK(has_value_);
+    CHECK(ok());
     return std::move(value_);
   }
   T& operator*() & { return value(); }
@@ -106,19 +130,24 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   const Error& error() const& {
-    CHECK(!has_value_);
-    return error_;
+    CHECK(!error_.is_empty());
+    return *error_;
   }
   Error&& error() && {
-    CHECK(!has_value_);
+    CHECK(!error_.is_empty());
+    return std::move(*error_);
+  }
+  // Passes the error on without looking into it. The result may then only be destroyed.
+  ErrorBox TakeError() {
+    is_taken_ = true;
     return std::move(error_);
   }
 
  private:
-  bool has_value_;
+  ErrorBox error_;
+  bool is_taken_ = false;
   union {
     T value_;
-    Error error_;
   };
 };
 
@@ -127,21 +156,22 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : ok_(false), error_(std::move(error)) {}  // NOLINT(*-explicit-*)
-  bool ok() const { return ok_; }
-  explicit operator bool() const { return ok_; }
+  Result(Error error) : error_(std::move(error)) {}     // NOLINT(*-explicit-*)
+  Result(ErrorBox error) : error_(std::move(error)) {}  // NOLINT(*-explicit-*)
+  bool ok() const { return error_.is_empty(); }
+  explicit operator bool() const { return ok(); }
   const Error& error() const& {
-    CHECK(!ok_);
-    return error_;
+    CHECK(!ok());
+    return *error_;
   }
   Error&& error() && {
-    CHECK(!ok_);
-    return std::move(error_);
+    CHECK(!ok());
+    return std::move(*error_);
   }
+  ErrorBox TakeError() { return std::move(error_); }
 
  private:
-  bool ok_ = true;
-  Error error_;
+  ErrorBox error_;
 };
 
 using Status = Result<void>;
@@ -155,12 +185,12 @@ using Status = Result<void>;
 #define TRY(expression)                                                     \
   do {                                                                      \
     auto&& try_result = (expression);                                       \
-    if (!try_result.ok()) return std::move(try_result).error();             \
+    if (!try_result.ok()) return try_result.TakeError();            \
   } while (0)
 
 // ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns F's Error.
 #define ASSIGN_OR_RETURN(declaration, expression)                                          \
   auto NONSTOP_CONCAT(result_, __LINE__) = (expression);                                   \
   if (!NONSTOP_CONCAT(result_, __LINE__).ok())                                             \
-    return std::move(NONSTOP_CONCAT(result_, __LINE__)).error();                           \
+    return NONSTOP_CONCAT(result_, __LINE__).TakeError();                                  \
   declaration = std::move(NONSTOP_CONCAT(result_, __LINE__)).value()

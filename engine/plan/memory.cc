@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/bytes.h"
+#include "base/sort.h"
 
 namespace nonstop {
 
@@ -148,7 +149,7 @@ void AssignOffsets(const Graph& graph, const Classes& classes, MemoryPlan* plan)
     whole.first_node = std::min(whole.first_node, plan->placements[i].first_node);
     whole.last_node = std::max(whole.last_node, plan->placements[i].last_node);
   }
-  std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) {
+  HeapSort(std::span<Block>(blocks), [](const Block& a, const Block& b) {
     if (a.placement.size_bytes != b.placement.size_bytes) {
       return a.placement.size_bytes > b.placement.size_bytes;
     }
@@ -160,7 +161,7 @@ void AssignOffsets(const Graph& graph, const Classes& classes, MemoryPlan* plan)
     for (size_t j = 0; j < i; ++j) {
       if (LiveTogether(mine, blocks[j].placement)) others.push_back(&blocks[j].placement);
     }
-    std::sort(others.begin(), others.end(), [](const Placement* a, const Placement* b) {
+    HeapSort(std::span<const Placement*>(others), [](const Placement* a, const Placement* b) {
       return a->offset_bytes < b->offset_bytes;
     });
     uint64_t offset = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/sort.h"
 #include "session/exact_math.h"
 
 namespace nonstop::sampling {
@@ -121,7 +122,7 @@ void SelectBest(std::span<const float> logits, size_t count, std::vector<ScoredT
                    return true;
                  });
   }
-  std::sort(best->begin(), best->end(), IsBetter);
+  HeapSort(std::span<ScoredToken>(*best), IsBetter);
 }
 
 void SelectAtLeast(std::span<const float> logits, float smallest, std::vector<ScoredToken>* best) {
@@ -133,7 +134,7 @@ void SelectAtLeast(std::span<const float> logits, float smallest, std::vector<Sc
     }
     return true;
   });
-  std::sort(best->begin(), best->end(), IsBetter);
+  HeapSort(std::span<ScoredToken>(*best), IsBetter);
 }
 
 double SumOfExp(std::span<const float> logits, float max_logit) {
