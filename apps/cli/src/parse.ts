@@ -76,7 +76,7 @@ export function parseArguments(words: readonly string[]): Arguments {
       let text = inline;
       if (option.kind !== 'flag' && text === undefined) {
         i += 1;
-        text = words[i];
+        text = words[i]?.startsWith('--') ? undefined : words[i];
       }
       addValue(values, option, text);
     }

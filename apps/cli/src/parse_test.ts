@@ -56,6 +56,8 @@ test('each wrong line has a sentence that names the option and the value', () =>
   expect(failure('x', '--temperature', 'NaN')).toContain('not (NaN)');
   expect(failure('x', '--temperature', '')).toContain('not (empty)');
   expect(failure('x', '--temperature')).toContain('"--temperature" needs a value');
+  expect(failure('x', '--stop', '--json')).toContain('"--stop" needs a value');
+  expect(parseArguments(['x', '--stop=--json']).texts('stop')).toEqual(['--json']);
   expect(failure('x', '--kv', 'q4')).toContain('"--kv" is one of f32, f16, not (q4)');
   expect(failure('x', '--ids', '1,a')).toContain('(a) is none');
   expect(failure('x', '--logit-bias', '5=inf')).toContain('ID=B');

@@ -1,0 +1,234 @@
+// Bad input: each case ends with one clear sentence, its code and its exit status, and nothing hangs.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { kTiny, kTinyModel, run, runJson, temporaryFolder } from './support.mjs';
+
+const kStatus = { invalid_argument: 2, not_found: 4, network: 4, storage: 4, context_overflow: 5 };
+const statusOf = (code) => {
+  if (code in kStatus) return kStatus[code];
+  if (code === 'template_error' || code === 'no_template') return 6;
+  if (code === 'busy' || code === 'timeout') return 7;
+  return code === 'backend_failed' ? 8 : 3;
+};
+
+/** Checks both forms of an error: the sentence on stderr, and the object on stdout. */
+async function fails(words, code, pattern, settings) {
+  const plain = await run(words, settings);
+  assert.equal(plain.status, statusOf(code), plain.stderr);
+  assert.equal(plain.stdout, '');
+  const [line, ...rest] = plain.stderr.trimEnd().split('\n');
+  assert.deepEqual(rest, [], 'one line');
+  assert.match(line, new RegExp(`^ERROR \\(${code}\\): .*[.?]$`));
+  assert.match(line, pattern);
+  const { json, status } = await runJson(words, settings);
+  assert.equal(status, statusOf(code));
+  assert.deepEqual(Object.keys(json), ['error']);
+  assert.deepEqual(Object.keys(json.error), ['code', 'message']);
+  assert.equal(json.error.code, code);
+  assert.match(json.error.message, pattern);
+}
+
+const good = fs.readFileSync(kTinyModel);
+
+/** Writes a file and asks it something. */
+async function refuses(context, name, bytes, code, pattern) {
+  const file = path.join(temporaryFolder(context), name);
+  fs.writeFileSync(file, bytes);
+  await fails(['hi', '--model', file, '--max-tokens', '1'], code, pattern);
+}
+
+function patched(offset, bytes) {
+  const copy = Buffer.from(good);
+  copy.set(bytes, offset);
+  return copy;
+}
+
+/** Where the text `needle` lies in the good model. */
+function find(needle) {
+  const at = good.indexOf(needle);
+  assert.ok(at > 0, `the model contains ${needle}`);
+  return at;
+}
+
+describe('model files', { concurrency: 2 }, () => {
+  test('empty', (t) => refuses(t, 'm.gguf', '', 'not_gguf', /empty/i));
+  test('wrong magic', (t) => refuses(t, 'm.gguf', patched(0, [0x58]), 'not_gguf', /GGUF/));
+  test('HTML', (t) =>
+    refuses(t, 'm.gguf', '<!DOCTYPE html><html><body>Sign in</body></html>', 'not_gguf', /HTML/));
+  test('a Git LFS pointer', (t) =>
+    refuses(
+      t,
+      'm.gguf',
+      `version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 98362432\n`,
+      'not_gguf',
+      /LFS/,
+    ));
+  for (const size of [1, 3]) {
+    test(`cut after ${size} bytes`, (t) =>
+      refuses(t, 'm.gguf', good.subarray(0, size), 'truncated', /./));
+  }
+  for (const size of [4, 8, 20, 24, 1000, good.length - 70_000, good.length - 1]) {
+    test(`cut after ${size} bytes`, (t) =>
+      refuses(t, 'm.gguf', good.subarray(0, size), 'truncated', /./));
+  }
+  test('version 99', (t) => refuses(t, 'm.gguf', patched(4, [99]), 'unsupported_version', /99/));
+  test('a huge tensor count', (t) =>
+    refuses(t, 'm.gguf', patched(8, [255, 255, 255, 255, 255, 255, 255, 127]), 'malformed', /\d/));
+  test('a huge metadata count', (t) =>
+    refuses(t, 'm.gguf', patched(16, [255, 255, 255, 255, 255, 255, 255, 127]), 'malformed', /\d/));
+  test('an unknown architecture', (t) => {
+    const at = find('general.architecture') + 'general.architecture'.length + 4 + 8;
+    return refuses(t, 'm.gguf', patched(at, Buffer.from('lxxma')), 'unsupported_architecture', /lxxma/);
+  });
+  test('a missing tensor', (t) => {
+    const at = find('blk.0.ffn_up.weight');
+    const bytes = patched(at, Buffer.from('blk.9'));
+    return refuses(t, 'm.gguf', bytes, 'missing_tensor', /blk\.0\.ffn_up\.weight/);
+  });
+  test('an unknown tensor type', (t) => {
+    const at = find('blk.0.ffn_up.weight') + 'blk.0.ffn_up.weight'.length + 4 + 2 * 8;
+    const bytes = patched(at, [200]);
+    return refuses(t, 'm.gguf', bytes, 'unsupported_type', /blk\.0\.ffn_up\.weight/);
+  });
+  test('a tensor that begins past the end', (t) => {
+    const at = find('blk.0.ffn_up.weight') + 'blk.0.ffn_up.weight'.length + 4 + 2 * 8 + 4;
+    const bytes = patched(at, [0, 0, 0, 64, 0, 0, 0, 0]);
+    return refuses(t, 'm.gguf', bytes, 'truncated', /blk\.0\.ffn_up\.weight.*past the end/);
+  });
+  test('a tensor that lies on another', (t) => {
+    const at = find('blk.0.ffn_up.weight') + 'blk.0.ffn_up.weight'.length + 4 + 2 * 8 + 4;
+    const bytes = patched(at, [0, 0, 0, 0, 0, 0, 0, 0]);
+    return refuses(t, 'm.gguf', bytes, 'malformed', /blk\.0\.ffn_up\.weight/);
+  });
+  test('NaN in the weights', (t) => {
+    const bytes = Buffer.from(fs.readFileSync(path.join(kTiny, 'type_f32.gguf')));
+    for (let i = 1; i <= 512; i++) bytes.writeUInt32LE(0x7fc00000, bytes.length - 4 * i);
+    return refuses(t, 'm.gguf', bytes, 'bad_weights', /./);
+  });
+  test('a file that is not there', () => fails(['hi', '--model', '/nowhere/m.gguf'], 'not_found', /nowhere/));
+  test('a folder', (t) => fails(['hi', '--model', temporaryFolder(t)], 'not_found', /not a file/));
+  test('one part of a split model is missing', async (t) => {
+    const folder = temporaryFolder(t);
+    for (const part of [1, 3]) {
+      const name = `split-0000${part}-of-00003.gguf`;
+      fs.copyFileSync(path.join(kTiny, name), path.join(folder, name));
+    }
+    const model = path.join(folder, 'split-00001-of-00003.gguf');
+    await fails(['hi', '--model', model], 'not_found', /split-00002-of-00003\.gguf/);
+  });
+  test('a split model under another name', async (t) => {
+    const model = path.join(temporaryFolder(t), 'renamed.gguf');
+    fs.copyFileSync(path.join(kTiny, 'split-00001-of-00003.gguf'), model);
+    await fails(['hi', '--model', model], 'invalid_argument', /renamed\.gguf/);
+  });
+});
+
+describe('the command line', { concurrency: 2 }, () => {
+  const tiny = ['--model', kTinyModel];
+  test('an unknown option', () => fails(['hi', '--tempature', '1'], 'invalid_argument', /--temperature/));
+  test('a number that is none', () => fails(['hi', '--seed', 'x'], 'invalid_argument', /--seed.*\(x\)/));
+  test('a number out of range', () => fails(['hi', '--top-p', '2'], 'invalid_argument', /from 0 to 1/));
+  test('a value that is missing', () => fails(['hi', '--stop'], 'invalid_argument', /needs a value/));
+  test('two prompts', () => fails(['hi', 'you'], 'invalid_argument', /quotes/));
+  test('an empty prompt of ids', () => fails(['--ids', '', ...tiny], 'invalid_argument', /./));
+  test('an id outside the vocabulary', () =>
+    fails(['--ids', '1,999999', ...tiny], 'invalid_argument', /999999/));
+  test('a biased id outside the vocabulary', () =>
+    fails(['--ids', '1', '--logit-bias', '999999=1', ...tiny], 'invalid_argument', /999999/));
+  test('score without ids', () => fails(['score', ...tiny], 'invalid_argument', /--continue/));
+  test('cases that are no JSON', (t) => {
+    const file = path.join(temporaryFolder(t), 'cases.json');
+    fs.writeFileSync(file, '{');
+    return fails(['score', '--cases', file, ...tiny], 'invalid_argument', /cases\.json/);
+  });
+  test('a plan of another name', () => fails(['plan', '--plan', 'no', ...tiny], 'invalid_argument', /\(no\)/));
+  test('a prompt longer than the context', () =>
+    fails(
+      ['--ids', Array(40).fill('5').join(','), '--context', '32', ...tiny],
+      'context_overflow',
+      /\(40\).*\(32\)/,
+    ));
+  test('WebGPU is not there yet', () =>
+    fails(['hi', '--device', 'webgpu', ...tiny], 'backend_failed', /WebGPU/));
+  test('a system message without a template', () =>
+    fails(['hi', '--system', 'x', ...tiny], 'no_template', /no chat template/));
+});
+
+describe('chat templates', { concurrency: 2 }, () => {
+  const hostile = {
+    'endless loops':
+      '{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}',
+    'a slow lexer': `x${' '.repeat(250_000)}{% if x %}`,
+    'doubling text':
+      "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+    'its own refusal': "{{ raise_exception('no such role') }}",
+    'a syntax error': '{% for %}',
+    'a long source': 'x'.repeat(300_000),
+  };
+  for (const [name, template] of Object.entries(hostile)) {
+    test(name, async (t) => {
+      const file = path.join(temporaryFolder(t), 'chat.jinja');
+      fs.writeFileSync(file, template);
+      const words = ['hi', '--template', file, '--model', kTinyModel];
+      await fails(words, 'template_error', /[Tt]emplate/);
+    });
+  }
+  test('a file that is not there', () =>
+    fails(['hi', '--template', '/nowhere/x', '--model', kTinyModel], 'not_found', /nowhere/));
+});
+
+describe('network and disk', () => {
+  async function serve(t, handler) {
+    const server = http.createServer(handler);
+    t.after(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${server.address().port}/m.gguf`;
+  }
+  const sendModel = (_request, response) => response.end(good);
+
+  test('no network', (t) =>
+    fails(['hi', '--model', 'http://127.0.0.1:9/m.gguf'], 'network', /after \(4\) attempts/, {
+      env: { XDG_CACHE_HOME: temporaryFolder(t) },
+    }));
+  test('no file at the URL', async (t) => {
+    const url = await serve(t, (_request, response) => response.writeHead(404).end());
+    await fails(['hi', '--model', url, '--no-cache'], 'not_found', /HTTP 404/);
+  });
+  test('a page in place of a model', async (t) => {
+    const url = await serve(t, (_request, response) => response.end('<html>Sign in</html>'));
+    const env = { XDG_CACHE_HOME: temporaryFolder(t) };
+    await fails(['hi', '--model', url], 'not_gguf', /HTML/, { env });
+  });
+  test('a cache folder that cannot be written', async (t) => {
+    const url = await serve(t, sendModel);
+    const file = path.join(temporaryFolder(t), 'file');
+    fs.writeFileSync(file, '');
+    await fails(['hi', '--model', url], 'storage', /XDG_CACHE_HOME.*--no-cache/, {
+      env: { XDG_CACHE_HOME: file },
+    });
+  });
+  test('a model by URL, cached, and without a cache', async (t) => {
+    const url = await serve(t, sendModel);
+    const folder = temporaryFolder(t);
+    const words = ['--ids', '262', '--max-tokens', '2', '--temperature', '0', '--model', url];
+    const first = await runJson(words, { env: { XDG_CACHE_HOME: folder } });
+    assert.equal(first.status, 0, first.stdout);
+    const [model] = fs.readdirSync(path.join(folder, 'nonstop/models'));
+    const kept = fs.readFileSync(path.join(folder, 'nonstop/models', model, 'm.gguf'));
+    assert.ok(kept.equals(good));
+    const direct = await runJson([...words, '--no-cache'], { env: { XDG_CACHE_HOME: '/nowhere' } });
+    assert.deepEqual(direct.json.token_ids, first.json.token_ids);
+  });
+  test('a port in use', async (t) => {
+    const url = await serve(t, sendModel);
+    const { status, stderr } = await run(['serve', '--port', new URL(url).port]);
+    assert.equal(status, 7);
+    assert.match(stderr, /^ERROR \(busy\): Port \(\d+\) is in use; choose another with --port\.\n$/);
+  });
+});

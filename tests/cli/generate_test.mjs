@@ -1,0 +1,231 @@
+// What the command line promises: replies, figures, --json, Ctrl-C, the other verbs.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { kNode20, kRoot, kTiny, kTinyModel, run, runJson, start, temporaryFolder } from './support.mjs';
+
+const tiny = ['--model', kTinyModel];
+const greedy = ['--temperature', '0'];
+const kIds = '15,20,208,237,189,187,24';
+
+describe('a reply', () => {
+  test('the first greedy token is the best of llama.cpp', async () => {
+    const reference = JSON.parse(fs.readFileSync(path.join(kTiny, 'llama_tied.json'), 'utf8'));
+    const chosen = reference.cases.find((one) => one.ids.join(',') === kIds);
+    const best = chosen.steps.find((step) => step.pos === chosen.ids.length - 1).ids[0];
+    const { json } = await runJson(['--ids', kIds, '--max-tokens', '3', ...greedy, ...tiny]);
+    assert.equal(json.token_ids[0], best);
+    assert.deepEqual(json.prompt_ids, chosen.ids);
+  });
+
+  test('the object has exactly the fields of the contract', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '5', '--logprobs', '3', '--ignore-eos', ...tiny];
+    const { json, status, stderr } = await runJson(words);
+    assert.equal(status, 0);
+    assert.equal(stderr, '');
+    assert.deepEqual(Object.keys(json), [
+      ...['text', 'token_ids', 'prompt_ids', 'finish_reason', 'model', 'host', 'backend', 'reason'],
+      ...['threads', 'dispatches_per_token', 'load_ms', 'ttft_ms', 'prefill_tok_s', 'decode_tok_s'],
+      ...['peak_memory_bytes', 'seed', 'logprobs'],
+    ]);
+    assert.equal(json.token_ids.length, 5);
+    assert.equal(json.finish_reason, 'length');
+    assert.equal(json.host, 'node');
+    assert.equal(json.backend, 'cpu-relaxed');
+    assert.equal(json.dispatches_per_token, null);
+    assert.equal(json.logprobs.length, 5);
+    for (const { top_ids, top_logprobs, top_logits } of json.logprobs) {
+      assert.deepEqual([top_ids.length, top_logprobs.length, top_logits.length], [3, 3, 3]);
+      assert.ok(top_logprobs[0] <= 0 && top_logprobs[0] >= top_logprobs[1]);
+      // Log-probabilities and logits differ by one constant.
+      const shift = top_logits[0] - top_logprobs[0];
+      assert.ok(Math.abs(top_logits[2] - top_logprobs[2] - shift) < 1e-3);
+    }
+    assert.ok(json.peak_memory_bytes >= 16 * 1024 * 1024);
+    assert.ok(json.load_ms > 0 && json.ttft_ms > 0 && json.decode_tok_s > 0);
+  });
+
+  test('a seed decides the reply; without one it is random and told', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '20', '--temperature', '2', '--ignore-eos', ...tiny];
+    const first = await runJson([...words, '--seed', '7']);
+    const again = await runJson([...words, '--seed', '7']);
+    const free = await runJson(words);
+    const repeated = await runJson([...words, '--seed', String(free.json.seed)]);
+    assert.deepEqual(again.json.token_ids, first.json.token_ids);
+    assert.deepEqual(repeated.json.token_ids, free.json.token_ids);
+    assert.notDeepEqual(free.json.token_ids, first.json.token_ids);
+  });
+
+  test('text on stdout, one line of figures on stderr', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '4', ...greedy, ...tiny];
+    const plain = await run(words);
+    const { json } = await runJson(words);
+    assert.equal(plain.stdout, `${json.text}\n`);
+    assert.match(plain.stderr, /^\S*llama_tied\.gguf · cpu-relaxed, 1 thread · .* wrote \d+ at [^\n]*\n$/);
+  });
+
+  test('a logit bias forbids and forces', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '1', ...greedy, ...tiny];
+    const { json } = await runJson(words);
+    const [best] = json.token_ids;
+    const without = await runJson([...words, '--logit-bias', `${best}=-inf`]);
+    assert.notEqual(without.json.token_ids[0], best);
+    const forced = await runJson([...words, '--logit-bias', '77=1000']);
+    assert.deepEqual(forced.json.token_ids, [77]);
+  });
+
+  test('a stop string ends the reply before it', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '30', '--ignore-eos', ...greedy, ...tiny];
+    const { json } = await runJson(words);
+    const stop = json.text.slice(3, 6);
+    const cut = await runJson([...words, '--stop', stop]);
+    assert.equal(cut.json.text, json.text.slice(0, json.text.indexOf(stop)));
+    assert.equal(cut.json.finish_reason, 'stop');
+  });
+
+  test('a base model says that it continues the text; --raw does not', async () => {
+    const base = await run(['hi', '--max-tokens', '1', ...tiny]);
+    assert.match(base.stderr, /is a base model \(no chat template\): it continues the text/);
+    const raw = await run(['hi', '--max-tokens', '1', '--raw', ...tiny]);
+    assert.doesNotMatch(raw.stderr, /base model/);
+    const ids = (await runJson(['hi', '--max-tokens', '1', ...tiny])).json.prompt_ids;
+    assert.deepEqual(ids, (await runJson(['tokenize', 'hi', ...tiny])).json.ids);
+  });
+
+  test('a template of the caller, and a prompt from stdin', async (t) => {
+    const file = path.join(temporaryFolder(t), 'chat.jinja');
+    fs.writeFileSync(file, '{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}>');
+    const words = ['-', '--template', file, '--system', 'S', '--max-tokens', '1', ...tiny];
+    const { json } = await runJson(words, { input: 'hé' });
+    const rendered = await runJson(['tokenize', '[system]S[user]hé>', ...tiny]);
+    assert.deepEqual(json.prompt_ids, rendered.json.ids);
+  });
+});
+
+describe('Ctrl-C', () => {
+  test('ends the reply with its figures and status 130', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--context', '2000', ...tiny];
+    const { child, done } = start([...words, '--backend-reference']);
+    await new Promise((resolve) => child.stdout.once('data', resolve));
+    child.kill('SIGINT');
+    const { status, stderr } = await done;
+    assert.equal(status, 130);
+    assert.match(stderr, / · abort\n$/);
+  });
+
+  test('with --json it prints the part of the reply', async () => {
+    const words = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--backend-reference'];
+    const { child, done } = start([...words, '--json', '--context', '2000', ...tiny]);
+    // There is no output to wait for: the signal comes at an unknown moment, load or reply.
+    setTimeout(() => child.kill('SIGINT'), 700);
+    const { status, stdout } = await done;
+    const json = JSON.parse(stdout);
+    assert.equal(status, 130);
+    assert.ok(json.finish_reason === 'abort' || json.error.code === 'aborted', stdout);
+  });
+});
+
+describe('other verbs', () => {
+  test('score: one entry for each continued id', async () => {
+    const words = ['score', '--ids', '15,20', '--continue', '208,237,189', '--logprobs', '8'];
+    const { json } = await runJson([...words, '--activations', 'f32', '--kv', 'f32', ...tiny]);
+    assert.equal(json.steps.length, 3);
+    const reference = JSON.parse(fs.readFileSync(path.join(kTiny, 'llama_tied.json'), 'utf8'));
+    const chosen = reference.cases.find((one) => one.ids.join(',') === kIds);
+    const want = chosen.steps.find((step) => step.pos === 3);
+    assert.deepEqual(json.steps[2].top_ids, want.ids);
+  });
+
+  test("tokenize: llama.cpp's ids of the default model, both ways", async () => {
+    const golden = JSON.parse(
+      fs.readFileSync(path.join(kRoot, 'tests/data/golden_tokens.json'), 'utf8'),
+    );
+    const tokens = golden.smollm2.tokens.filter(({ text }) => !text.startsWith('-'));
+    for (const { text, ids, ids_special } of tokens.slice(0, 6)) {
+      const special = await runJson(['tokenize', text]);
+      assert.deepEqual(special.json.ids, ids_special, text);
+      const plain = await runJson(['tokenize', '--no-special', text]);
+      assert.deepEqual(plain.json.ids, ids, text);
+      if (ids.length === 0) continue;
+      const back = await runJson(['tokenize', '--ids', ids.join(',')]);
+      assert.equal(back.json.text, text);
+    }
+  });
+
+  test('plan: graph, steps and memory from the header alone', async (t) => {
+    const header = path.join(temporaryFolder(t), 'header.gguf');
+    fs.copyFileSync(kTinyModel, header);
+    for (const what of ['graph', 'steps', 'memory']) {
+      const { stdout, status } = await run(['plan', '--model', header, '--what', what]);
+      assert.equal(status, 0);
+      assert.ok(stdout.length > 100, what);
+    }
+    const rows = await run(['plan', '--model', header, '--rows', '64', '--what', 'memory']);
+    const one = await run(['plan', '--model', header, '--what', 'memory']);
+    assert.notEqual(rows.stdout, one.stdout);
+  });
+
+  test('help names every verb', async () => {
+    const { stdout, status } = await run(['--help']);
+    assert.equal(status, 0);
+    for (const verb of ['serve', 'score', 'tokenize', 'plan']) assert.match(stdout, new RegExp(`\\n  ${verb} `));
+  });
+
+  test('serve: prints its URL, isolates the page, ends with Ctrl-C', async () => {
+    const { child, done } = start(['serve', '--port', '0', ...tiny]);
+    const url = await new Promise((resolve) =>
+      child.stdout.once('data', (text) => resolve(String(text).trim())),
+    );
+    const page = await fetch(url);
+    assert.match(await page.text(), /<title>Nonstop<\/title>/);
+    assert.equal(page.headers.get('document-isolation-policy'), 'isolate-and-credentialless');
+    const [first] = await (await fetch(`${url}models.json`)).json();
+    assert.deepEqual(first, {
+      name: 'llama_tied.gguf',
+      url: '/models/llama_tied.gguf',
+      size_bytes: fs.statSync(kTinyModel).size,
+    });
+    child.kill('SIGINT');
+    assert.equal((await done).status, 0);
+  });
+});
+
+describe('hosts', () => {
+  const words = ['--ids', kIds, '--max-tokens', '12', '--ignore-eos', ...greedy, ...tiny];
+  test('the same greedy ids everywhere', async () => {
+    const base = await runJson(words);
+    const others = {
+      'plain SIMD': await runJson([...words, '--build', 'simd']),
+      'two threads': await runJson([...words, '--threads', '2']),
+      'Node 20': await runJson(words, { node: kNode20 }),
+      Chromium: await runJson([...words, '--host', 'chromium']),
+    };
+    for (const [name, { json }] of Object.entries(others)) {
+      assert.deepEqual(json.token_ids, base.json.token_ids, name);
+    }
+    assert.equal(others['plain SIMD'].json.backend, 'cpu-simd');
+    assert.equal(others['two threads'].json.threads, 2);
+    assert.equal(others['Node 20'].json.backend, 'cpu-simd');
+    assert.equal(others['Chromium'].json.host, 'chromium');
+    assert.equal(others['Chromium'].json.backend, 'cpu-relaxed');
+  });
+
+  test("Node 20's wrong relaxed dot product is found by the self-test", async () => {
+    const node_options = ['--experimental-wasm-relaxed-simd'];
+    const { json } = await runJson(words, { node: kNode20, node_options });
+    assert.equal(json.backend, 'cpu-simd');
+    assert.match(json.reason, /failed its self-test \(dot of \(1, 1, 0\) gave 8 instead of 4\)/);
+  });
+
+  test('threads in Chromium, on the isolated page', async () => {
+    const { json } = await runJson([...words, '--host', 'chromium', '--threads', '2']);
+    assert.equal(json.threads, 2);
+  });
+
+  test('an error in Chromium is the same error', async () => {
+    const { json, status } = await runJson(['--ids', '999999', '--host', 'chromium', ...tiny]);
+    assert.equal(json.error.code, 'invalid_argument');
+    assert.equal(status, 2);
+  });
+});
