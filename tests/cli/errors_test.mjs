@@ -81,7 +81,13 @@ describe('model files', { concurrency: 2 }, () => {
     refuses(t, 'm.gguf', patched(16, [255, 255, 255, 255, 255, 255, 255, 127]), 'malformed', /\d/));
   test('an unknown architecture', (t) => {
     const at = find('general.architecture') + 'general.architecture'.length + 4 + 8;
-    return refuses(t, 'm.gguf', patched(at, Buffer.from('lxxma')), 'unsupported_architecture', /lxxma/);
+    return refuses(
+      t,
+      'm.gguf',
+      patched(at, Buffer.from('lxxma')),
+      'unsupported_architecture',
+      /lxxma/,
+    );
   });
   test('a missing tensor', (t) => {
     const at = find('blk.0.ffn_up.weight');
@@ -108,7 +114,8 @@ describe('model files', { concurrency: 2 }, () => {
     for (let i = 1; i <= 512; i++) bytes.writeUInt32LE(0x7fc00000, bytes.length - 4 * i);
     return refuses(t, 'm.gguf', bytes, 'bad_weights', /./);
   });
-  test('a file that is not there', () => fails(['hi', '--model', '/nowhere/m.gguf'], 'not_found', /nowhere/));
+  test('a file that is not there', () =>
+    fails(['hi', '--model', '/nowhere/m.gguf'], 'not_found', /nowhere/));
   test('a folder', (t) => fails(['hi', '--model', temporaryFolder(t)], 'not_found', /not a file/));
   test('one part of a split model is missing', async (t) => {
     const folder = temporaryFolder(t);
@@ -128,10 +135,14 @@ describe('model files', { concurrency: 2 }, () => {
 
 describe('the command line', { concurrency: 2 }, () => {
   const tiny = ['--model', kTinyModel];
-  test('an unknown option', () => fails(['hi', '--tempature', '1'], 'invalid_argument', /--temperature/));
-  test('a number that is none', () => fails(['hi', '--seed', 'x'], 'invalid_argument', /--seed.*\(x\)/));
-  test('a number out of range', () => fails(['hi', '--top-p', '2'], 'invalid_argument', /from 0 to 1/));
-  test('a value that is missing', () => fails(['hi', '--stop'], 'invalid_argument', /needs a value/));
+  test('an unknown option', () =>
+    fails(['hi', '--tempature', '1'], 'invalid_argument', /--temperature/));
+  test('a number that is none', () =>
+    fails(['hi', '--seed', 'x'], 'invalid_argument', /--seed.*\(x\)/));
+  test('a number out of range', () =>
+    fails(['hi', '--top-p', '2'], 'invalid_argument', /from 0 to 1/));
+  test('a value that is missing', () =>
+    fails(['hi', '--stop'], 'invalid_argument', /needs a value/));
   test('two prompts', () => fails(['hi', 'you'], 'invalid_argument', /quotes/));
   test('an empty prompt of ids', () => fails(['--ids', '', ...tiny], 'invalid_argument', /./));
   test('an id outside the vocabulary', () =>
@@ -144,7 +155,8 @@ describe('the command line', { concurrency: 2 }, () => {
     fs.writeFileSync(file, '{');
     return fails(['score', '--cases', file, ...tiny], 'invalid_argument', /cases\.json/);
   });
-  test('a plan of another name', () => fails(['plan', '--plan', 'no', ...tiny], 'invalid_argument', /\(no\)/));
+  test('a plan of another name', () =>
+    fails(['plan', '--plan', 'no', ...tiny], 'invalid_argument', /\(no\)/));
   test('a prompt longer than the context', () =>
     fails(
       ['--ids', Array(40).fill('5').join(','), '--context', '32', ...tiny],
@@ -229,6 +241,9 @@ describe('network and disk', () => {
     const url = await serve(t, sendModel);
     const { status, stderr } = await run(['serve', '--port', new URL(url).port]);
     assert.equal(status, 7);
-    assert.match(stderr, /^ERROR \(busy\): Port \(\d+\) is in use; choose another with --port\.\n$/);
+    assert.match(
+      stderr,
+      /^ERROR \(busy\): Port \(\d+\) is in use; choose another with --port\.\n$/,
+    );
   });
 });

@@ -3,7 +3,16 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { kNode20, kRoot, kTiny, kTinyModel, run, runJson, start, temporaryFolder } from './support.mjs';
+import {
+  kNode20,
+  kRoot,
+  kTiny,
+  kTinyModel,
+  run,
+  runJson,
+  start,
+  temporaryFolder,
+} from './support.mjs';
 
 const tiny = ['--model', kTinyModel];
 const greedy = ['--temperature', '0'];
@@ -47,7 +56,16 @@ describe('a reply', () => {
   });
 
   test('a seed decides the reply; without one it is random and told', async () => {
-    const words = ['--ids', kIds, '--max-tokens', '20', '--temperature', '2', '--ignore-eos', ...tiny];
+    const words = [
+      '--ids',
+      kIds,
+      '--max-tokens',
+      '20',
+      '--temperature',
+      '2',
+      '--ignore-eos',
+      ...tiny,
+    ];
     const first = await runJson([...words, '--seed', '7']);
     const again = await runJson([...words, '--seed', '7']);
     const free = await runJson(words);
@@ -62,7 +80,10 @@ describe('a reply', () => {
     const plain = await run(words);
     const { json } = await runJson(words);
     assert.equal(plain.stdout, `${json.text}\n`);
-    assert.match(plain.stderr, /^\S*llama_tied\.gguf · cpu-relaxed, 1 thread · .* wrote \d+ at [^\n]*\n$/);
+    assert.match(
+      plain.stderr,
+      /^\S*llama_tied\.gguf · cpu-relaxed, 1 thread · .* wrote \d+ at [^\n]*\n$/,
+    );
   });
 
   test('a logit bias forbids and forces', async () => {
@@ -105,7 +126,16 @@ describe('a reply', () => {
 
 describe('Ctrl-C', () => {
   test('ends the reply with its figures and status 130', async () => {
-    const words = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--context', '2000', ...tiny];
+    const words = [
+      '--ids',
+      kIds,
+      '--max-tokens',
+      '0',
+      '--ignore-eos',
+      '--context',
+      '2000',
+      ...tiny,
+    ];
     const { child, done } = start([...words, '--backend-reference']);
     await new Promise((resolve) => child.stdout.once('data', resolve));
     child.kill('SIGINT');
@@ -169,7 +199,8 @@ describe('other verbs', () => {
   test('help names every verb', async () => {
     const { stdout, status } = await run(['--help']);
     assert.equal(status, 0);
-    for (const verb of ['serve', 'score', 'tokenize', 'plan']) assert.match(stdout, new RegExp(`\\n  ${verb} `));
+    for (const verb of ['serve', 'score', 'tokenize', 'plan'])
+      assert.match(stdout, new RegExp(`\\n  ${verb} `));
   });
 
   test('serve: prints its URL, isolates the page, ends with Ctrl-C', async () => {

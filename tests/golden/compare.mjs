@@ -17,7 +17,9 @@ const kDecisiveNats = 0.5;
 const kTopCount = 256;
 
 export function readGolden(model) {
-  const all = JSON.parse(fs.readFileSync(path.join(kRoot, 'tests/data/golden_logits.json'), 'utf8'));
+  const all = JSON.parse(
+    fs.readFileSync(path.join(kRoot, 'tests/data/golden_logits.json'), 'utf8'),
+  );
   return all[model].cases;
 }
 
@@ -88,7 +90,8 @@ function compareStep(want, got, totals) {
     }
   });
   const floor = 1e-7;
-  kl += Math.max(want_rest, floor) * Math.log(Math.max(want_rest, floor) / Math.max(got_rest, floor));
+  kl +=
+    Math.max(want_rest, floor) * Math.log(Math.max(want_rest, floor) / Math.max(got_rest, floor));
   totals.kl += kl;
 }
 
@@ -112,7 +115,8 @@ export function sumUp(list) {
 
 /** Undefined when within the bounds, else what is not. */
 export function findFault(totals, { diff, kl }) {
-  if (totals.wrong > 0) return `top-1 differs at ${totals.wrong} of ${totals.decisive} decisive steps`;
+  if (totals.wrong > 0)
+    return `top-1 differs at ${totals.wrong} of ${totals.decisive} decisive steps`;
   if (totals.missing > 0) return `${totals.missing} listed ids are not among the best ${kTopCount}`;
   if (!(totals.diff <= diff)) return `a logit differs by ${totals.diff.toFixed(4)} (bound ${diff})`;
   if (!(totals.kl <= kl)) return `mean KL is ${totals.kl.toFixed(5)} (bound ${kl})`;

@@ -52,8 +52,7 @@ for (const model of ['smollm2', 'gemma3']) {
       kv: 'f32',
       options: ['--backend-reference'],
     }));
-  test(`${model}, Node 20`, () =>
-    check({ model, pick: full ? short : sky, node: golden.kNode20 }));
+  test(`${model}, Node 20`, () => check({ model, pick: full ? short : sky, node: golden.kNode20 }));
   test(`${model}, Chromium`, () =>
     check({ model, pick: full ? every : sky, options: ['--host', 'chromium'] }));
 }

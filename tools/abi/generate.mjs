@@ -21,7 +21,10 @@ export function parseEnums(text) {
   for (const [, name, body] of text.matchAll(/enum class (\w+)\s*:\s*\w+\s*\{([^}]*)\}/g)) {
     let next = 0;
     const values = [];
-    for (const part of body.split(',').map((s) => s.trim()).filter(Boolean)) {
+    for (const part of body
+      .split(',')
+      .map((s) => s.trim())
+      .filter(Boolean)) {
       const match = /^k(\w+?)(?:\s*=\s*(\d+))?$/.exec(part);
       if (!match) throw new Error(`Enum ${name}: cannot read "${part}".`);
       const value = match[2] === undefined ? next : Number(match[2]);
@@ -38,7 +41,10 @@ export function parseStructs(text) {
   for (const [, name, body] of text.matchAll(/struct (\w+)\s*\{([^}]*)\}/g)) {
     let offset = 0;
     const fields = [];
-    for (const part of body.split(';').map((s) => s.trim()).filter(Boolean)) {
+    for (const part of body
+      .split(';')
+      .map((s) => s.trim())
+      .filter(Boolean)) {
       const match = /^(\w+)\s+(\w+)$/.exec(part);
       const size = match ? kFieldSizes[match[1]] : undefined;
       if (!size) throw new Error(`Struct ${name}: cannot read "${part}".`);
@@ -57,14 +63,21 @@ export function parseFunctions(text) {
   const block = /extern "C" \{([\s\S]*?)\n\}/.exec(text);
   if (!block) throw new Error('abi.h has no extern "C" block.');
   const functions = [];
-  for (const part of block[1].split(';').map((s) => s.trim()).filter(Boolean)) {
+  for (const part of block[1]
+    .split(';')
+    .map((s) => s.trim())
+    .filter(Boolean)) {
     const match = /^(void|uint32_t|int32_t|double)\s+(ns_\w+)\s*\(([^)]*)\)$/.exec(part);
     if (!match) throw new Error(`Cannot read the function "${part}".`);
-    const parameters = match[3].split(',').map((s) => s.trim()).filter(Boolean).map((text) => {
-      const [type, name] = text.split(/\s+/);
-      if (!(type in kFieldSizes) || !name) throw new Error(`${match[2]}: cannot read "${text}".`);
-      return name;
-    });
+    const parameters = match[3]
+      .split(',')
+      .map((s) => s.trim())
+      .filter(Boolean)
+      .map((text) => {
+        const [type, name] = text.split(/\s+/);
+        if (!(type in kFieldSizes) || !name) throw new Error(`${match[2]}: cannot read "${text}".`);
+        return name;
+      });
     functions.push({ result: match[1], name: match[2], parameters });
   }
   return functions;

@@ -26,7 +26,9 @@ test('sizes, offsets and enumerators are those of the compiler', () => {
   const codes = parseEnums(read('engine/base/result.h').replace(/\/\/[^\n]*/g, ''));
   const errors = codes
     .find((e) => e.name === 'ErrorCode')
-    .values.map((v) => `static_assert(static_cast<int>(nonstop::ErrorCode::k${v.name}) == ${v.value});`);
+    .values.map(
+      (v) => `static_assert(static_cast<int>(nonstop::ErrorCode::k${v.name}) == ${v.value});`,
+    );
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'abi-'));
   const source = path.join(folder, 'check.cc');
   const all = [...checks, ...values, ...errors];
@@ -44,8 +46,12 @@ test('sizes, offsets and enumerators are those of the compiler', () => {
 });
 
 test('a struct that would need padding is refused', () => {
-  expect(() => parseStructs('struct A { uint32_t a; double b; };')).toThrow(/"b" would need padding/);
-  expect(() => parseStructs('struct A { double a; uint32_t b; };')).toThrow(/end would need padding/);
+  expect(() => parseStructs('struct A { uint32_t a; double b; };')).toThrow(
+    /"b" would need padding/,
+  );
+  expect(() => parseStructs('struct A { double a; uint32_t b; };')).toThrow(
+    /end would need padding/,
+  );
   expect(() => parseStructs('struct A { char a; };')).toThrow(/cannot read "char a"/);
 });
 

@@ -35,7 +35,8 @@ function isOffered(value: unknown): value is OfferedModel {
   return typeof value === 'object' && value !== null && 'url' in value && 'size_bytes' in value;
 }
 
-const megabytes = (size_bytes: number) => `${(size_bytes / 1e6).toFixed(size_bytes < 1e7 ? 1 : 0)} MB`;
+const megabytes = (size_bytes: number) =>
+  `${(size_bytes / 1e6).toFixed(size_bytes < 1e7 ? 1 : 0)} MB`;
 
 async function offerModels(): Promise<void> {
   const response = await fetch('/models.json');

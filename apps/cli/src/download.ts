@@ -65,7 +65,11 @@ interface PartNote {
   size_bytes: number;
 }
 
-async function downloadFile(url: string, folder: string, options: DownloadOptions): Promise<string> {
+async function downloadFile(
+  url: string,
+  folder: string,
+  options: DownloadOptions,
+): Promise<string> {
   const name = path.basename(new URL(url).pathname).replace(/[^\w.-]/g, '_') || 'model.gguf';
   const final = path.join(folder, name);
   if (fs.existsSync(final)) return final;
@@ -96,7 +100,7 @@ async function fillPart(
       fs.writeFileSync(`${part}.json`, JSON.stringify({ etag, size_bytes } satisfies PartNote));
     }
     for (let chunk = await stream.read(); chunk; chunk = await stream.read()) {
-      for (let done = 0; done < chunk.length; ) {
+      for (let done = 0; done < chunk.length;) {
         const count = fs.writeSync(fd, chunk, done, chunk.length - done, offset);
         done += count;
         offset += count;

@@ -9,7 +9,8 @@ const kGroups: readonly OptionRow['group'][] = [
 const kColumn = 30;
 
 function line(left: string, right: string): string {
-  const gap = left.length + 2 >= kColumn ? `\n${' '.repeat(kColumn)}` : ' '.repeat(kColumn - left.length - 2);
+  const gap =
+    left.length + 2 >= kColumn ? `\n${' '.repeat(kColumn)}` : ' '.repeat(kColumn - left.length - 2);
   return `  ${left}${gap}${right}`;
 }
 
@@ -31,7 +32,9 @@ export function helpText(): string {
     '       ./run VERB [options]',
     '       ./run                         serves the chat page',
     '',
-    `Verbs:\n${verbNames().map((verb) => line(verb, kVerbs[verb])).join('\n')}`,
+    `Verbs:\n${verbNames()
+      .map((verb) => line(verb, kVerbs[verb]))
+      .join('\n')}`,
     '',
     groups.join('\n\n'),
     '',

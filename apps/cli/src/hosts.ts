@@ -50,7 +50,13 @@ async function runInChromium(
     source.kind === 'url' ? { kind: 'url', url: new URL(source.url, server.url).href } : source;
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-chromium-'));
   try {
-    return await drivePage(`${server.url}cli/page.html`, { ...job, source: absolute }, profile, tell, signal);
+    return await drivePage(
+      `${server.url}cli/page.html`,
+      { ...job, source: absolute },
+      profile,
+      tell,
+      signal,
+    );
   } finally {
     await server.close();
     fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });

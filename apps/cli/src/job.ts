@@ -14,7 +14,10 @@ import {
   type TopTokens,
 } from '../../../web/src/api/index.js';
 
-export type RequestData = Omit<GenerateOptions, 'signal' | 'onPrefill' | 'messages' | 'prompt' | 'ids'>;
+export type RequestData = Omit<
+  GenerateOptions,
+  'signal' | 'onPrefill' | 'messages' | 'prompt' | 'ids'
+>;
 
 export interface ScoreCase {
   ids: number[];

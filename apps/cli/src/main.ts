@@ -45,7 +45,10 @@ async function main(words: readonly string[]): Promise<number> {
 
 function checkNode(): void {
   if (typeof process.getBuiltinModule === 'function') return;
-  throw new EngineError('backend_failed', `Node ${process.version} is too old; 20.16 or later works.`);
+  throw new EngineError(
+    'backend_failed',
+    `Node ${process.version} is too old; 20.16 or later works.`,
+  );
 }
 
 // A reader that went away (./run … | head) is no fault.

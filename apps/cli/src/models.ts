@@ -43,7 +43,10 @@ export async function resolveModel(text: string, options: ResolveOptions): Promi
   if (/^https?:\/\//i.test(text)) {
     const name = path.basename(new URL(text).pathname) || text;
     if (!options.use_cache) return { name, source: { kind: 'url', url: text } };
-    return { name, source: { kind: 'file', path: await downloadModel(text, cacheFolder(), options) } };
+    return {
+      name,
+      source: { kind: 'file', path: await downloadModel(text, cacheFolder(), options) },
+    };
   }
   const catalogue = readCatalogue();
   const known = catalogue.find((model) => model.name === text);
@@ -56,5 +59,8 @@ export async function resolveModel(text: string, options: ResolveOptions): Promi
     );
   }
   const names = catalogue.map((model) => model.name).join(', ');
-  throw new EngineError('not_found', `There is no file "${text}", and no model of that name (${names}).`);
+  throw new EngineError(
+    'not_found',
+    `There is no file "${text}", and no model of that name (${names}).`,
+  );
 }

@@ -56,11 +56,18 @@ export const kOptions: readonly OptionRow[] = [
     min: 1,
     max: 64,
   }),
-  row('Model', kModelVerbs, 'context', 'integer', "context length in tokens (default: the model's)", {
-    value: 'N',
-    min: 1,
-    max: 1 << 24,
-  }),
+  row(
+    'Model',
+    kModelVerbs,
+    'context',
+    'integer',
+    "context length in tokens (default: the model's)",
+    {
+      value: 'N',
+      min: 1,
+      max: 1 << 24,
+    },
+  ),
   row('Model', kEngine, 'kv', 'choice', 'type of the KV cache (default f16)', {
     choices: ['f32', 'f16'],
   }),
@@ -129,11 +136,18 @@ export const kOptions: readonly OptionRow[] = [
     value: 'ID=B',
     repeat: true,
   }),
-  row('Reply', kGenerate, 'seed', 'integer', 'the same seed gives the same reply (default random)', {
-    value: 'N',
-    min: 0,
-    max: Number.MAX_SAFE_INTEGER,
-  }),
+  row(
+    'Reply',
+    kGenerate,
+    'seed',
+    'integer',
+    'the same seed gives the same reply (default random)',
+    {
+      value: 'N',
+      min: 0,
+      max: Number.MAX_SAFE_INTEGER,
+    },
+  ),
   row('Reply', kGenerate, 'stop', 'text', 'ends the reply before this text', {
     value: 'S',
     repeat: true,
@@ -163,7 +177,13 @@ export const kOptions: readonly OptionRow[] = [
   row('Verbs', ['plan'], 'what', 'choice', 'plan: what is dumped (default steps)', {
     choices: ['graph', 'steps', 'memory'],
   }),
-  row('Verbs', ['tokenize'], 'no-special', 'flag', 'tokenize: no BOS, special tokens are plain text'),
+  row(
+    'Verbs',
+    ['tokenize'],
+    'no-special',
+    'flag',
+    'tokenize: no BOS, special tokens are plain text',
+  ),
 
   row('Server', ['serve'], 'port', 'integer', 'serve: the port (default 8000; 0: a free one)', {
     value: 'N',

@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import { expect, test } from 'vitest';
 import { exitStatus, kExitCodes } from './exit.js';
 import { helpText } from './help.js';
@@ -9,7 +10,8 @@ function failure(...words: string[]): string {
   try {
     parseArguments(words);
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown) return `${String(thrown.code)}: ${thrown.message}`;
+    if (thrown instanceof Error && 'code' in thrown)
+      return `${String(thrown.code)}: ${thrown.message}`;
   }
   return 'no failure';
 }
@@ -26,7 +28,9 @@ test('a first argument that is no verb is a prompt', () => {
 test('verbs, and no argument at all', () => {
   expect(parseArguments([]).verb).toBe('serve');
   expect(parseArguments(['--port', '0']).verb).toBe('serve');
-  expect(parseArguments(['score', '--ids', '1,2 3', '--continue', '4']).ids('ids')).toEqual([1, 2, 3]);
+  expect(parseArguments(['score', '--ids', '1,2 3', '--continue', '4']).ids('ids')).toEqual([
+    1, 2, 3,
+  ]);
   expect(parseArguments(['--model', 'm', 'plan', '--rows', '8']).verb).toBe('plan');
   expect(parseArguments(['--ids', '1']).verb).toBe('generate');
   expect(parseArguments(['--', '--help']).positional).toBe('--help');
@@ -34,7 +38,15 @@ test('verbs, and no argument at all', () => {
 });
 
 test('negative and unusual numbers', () => {
-  const args = parseArguments(['x', '--presence-penalty', '-1.5', '--min-p', '.1', '--top-p', '1e-1']);
+  const args = parseArguments([
+    'x',
+    '--presence-penalty',
+    '-1.5',
+    '--min-p',
+    '.1',
+    '--top-p',
+    '1e-1',
+  ]);
   expect(args.number('presence-penalty')).toBe(-1.5);
   expect(args.number('min-p')).toBe(0.1);
   expect(args.number('top-p')).toBe(0.1);
@@ -50,7 +62,9 @@ test('each wrong line has a sentence that names the option and the value', () =>
     'invalid_argument: There is no option "--tempature". Did you mean "--temperature"?',
   );
   expect(failure('x', '-t', '1')).toContain('There is no option "-t"');
-  expect(failure('x', '--threads', '0')).toContain('"--threads" is a whole number from 1 to 64, not (0)');
+  expect(failure('x', '--threads', '0')).toContain(
+    '"--threads" is a whole number from 1 to 64, not (0)',
+  );
   expect(failure('x', '--threads', '1.5')).toContain('not (1.5)');
   expect(failure('x', '--seed', '9007199254740993')).toContain('--seed');
   expect(failure('x', '--temperature', 'NaN')).toContain('not (NaN)');
@@ -75,4 +89,8 @@ test('the help text names every option, and every code has an exit status', () =
   expect([...listed].sort()).toEqual(Object.keys(ErrorCode).sort());
   expect(exitStatus('not_gguf')).toBe(3);
   expect(exitStatus('aborted')).toBe(130);
+});
+
+test('the documentation has the help text as it is', () => {
+  expect(fs.readFileSync('docs/command-line.md', 'utf8')).toContain(`\n${helpText()}\n`);
 });

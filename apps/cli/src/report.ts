@@ -68,7 +68,8 @@ export function replyObject(
     backend: surroundings.backend,
     reason: surroundings.reason,
     threads: surroundings.threads,
-    dispatches_per_token: stats && stats.dispatches_per_token > 0 ? stats.dispatches_per_token : null,
+    dispatches_per_token:
+      stats && stats.dispatches_per_token > 0 ? stats.dispatches_per_token : null,
     load_ms: round(surroundings.load_ms, 1),
     ttft_ms: roundOrNull(result.ttft_ms, 1),
     prefill_tok_s: roundOrNull(result.prefill_tok_s, 2),
@@ -80,7 +81,11 @@ export function replyObject(
 }
 
 /** The line of figures below a reply. */
-export function figuresLine(model: string, surroundings: Surroundings, result: GenerateResult): string {
+export function figuresLine(
+  model: string,
+  surroundings: Surroundings,
+  result: GenerateResult,
+): string {
   const { threads, load_ms, backend } = surroundings;
   const rate = (value: number | null) => (value === null ? '–' : value.toFixed(1));
   return [

@@ -100,7 +100,8 @@ async function makeTask(args: Arguments): Promise<Task> {
 
 async function promptText(args: Arguments): Promise<string> {
   const text = args.positional;
-  if (text === undefined) throw new EngineError('invalid_argument', 'There is no text; see --help.');
+  if (text === undefined)
+    throw new EngineError('invalid_argument', 'There is no text; see --help.');
   if (text !== '-') return text;
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));

@@ -106,7 +106,12 @@ export class Generation implements AsyncIterable<GenerateChunk> {
 
   #finish(reply: GenerateReply): GenerateResult {
     if (reply.text !== '') {
-      this.#push({ text: reply.text, token_id: null, index: reply.generated_count, logprobs: null });
+      this.#push({
+        text: reply.text,
+        token_id: null,
+        index: reply.generated_count,
+        logprobs: null,
+      });
     }
     const read_count = reply.prompt_count - reply.cached_count;
     return {

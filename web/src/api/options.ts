@@ -122,7 +122,10 @@ export function toGenerateParams(options: GenerateOptions): GenerateParams {
   const stop = options.stop ?? [];
   const seed = options.seed ?? randomSeed();
   if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new EngineError('invalid_argument', `The seed (${seed}) is no whole number from 0 to 2^53.`);
+    throw new EngineError(
+      'invalid_argument',
+      `The seed (${seed}) is no whole number from 0 to 2^53.`,
+    );
   }
   const biases = Object.entries(options.logit_bias ?? {});
   return {

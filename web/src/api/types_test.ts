@@ -5,7 +5,8 @@ import { EngineError } from '../wasm/error.js';
 import { toGenerateParams, toOpenParams } from './options.js';
 import type { Engine, GenerateChunk, GenerateOptions, GenerateResult, TopTokens } from './index.js';
 
-type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+type Equal<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 type Expect<T extends true> = T;
 
 export type Checks = [

@@ -90,7 +90,8 @@ export class HttpStream {
             { cause: thrown },
           );
         }
-        const wait_ms = (this.#options.backoff_ms ?? kBackoffMs) * 3 ** (limit - this.#attempts_left - 1);
+        const wait_ms =
+          (this.#options.backoff_ms ?? kBackoffMs) * 3 ** (limit - this.#attempts_left - 1);
         await abortableWait(wait_ms, this.#options.signal);
       }
     }
@@ -101,7 +102,10 @@ export class HttpStream {
     if (this.#offset > 0) headers['range'] = `bytes=${this.#offset}-`;
     const response = await this.#bounded((signal) => fetch(this.#url, { headers, signal }));
     if (response.status === 416 && this.#offset > 0) {
-      throw new EngineError('network', `"${this.#url}" is shorter than what was already read of it.`);
+      throw new EngineError(
+        'network',
+        `"${this.#url}" is shorter than what was already read of it.`,
+      );
     }
     this.#checkStatus(response);
     this.#checkUnchanged(response);
@@ -129,7 +133,10 @@ export class HttpStream {
     const size_bytes = Number.isSafeInteger(total) ? total : -1;
     const etag = response.headers.get('etag') ?? undefined;
     if (response.status === 206 && Number(range?.[1] ?? -1) !== this.#offset) {
-      throw new EngineError('network', `The server sent another part of "${this.#url}" than was asked.`);
+      throw new EngineError(
+        'network',
+        `The server sent another part of "${this.#url}" than was asked.`,
+      );
     }
     const changed =
       (this.head.etag !== undefined && etag !== undefined && etag !== this.head.etag) ||

@@ -7,7 +7,11 @@ import { HttpStream, type HttpOptions } from './http.js';
 const kBody = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7 + (i >> 8)) & 0xff);
 const kQuick: HttpOptions = { backoff_ms: 1, attempts: 3 };
 
-type Handler = (request: http.IncomingMessage, response: http.ServerResponse, count: number) => void;
+type Handler = (
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+  count: number,
+) => void;
 const servers: http.Server[] = [];
 
 async function serve(handler: Handler): Promise<string> {

@@ -117,7 +117,9 @@ function openBlob(blob: Blob): ByteReader {
     blob.size,
     async () => {
       const { done, value } = await reader.read().catch((cause: unknown) => {
-        throw new EngineError('storage', `The file could not be read (${String(cause)}).`, { cause });
+        throw new EngineError('storage', `The file could not be read (${String(cause)}).`, {
+          cause,
+        });
       });
       return done ? undefined : value;
     },
@@ -144,9 +146,13 @@ async function openFile(path: string): Promise<ByteReader> {
       try {
         return fs.readSync(fd, view, 0, view.length, null);
       } catch (cause) {
-        throw new EngineError('storage', `The file "${path}" could not be read (${String(cause)}).`, {
-          cause,
-        });
+        throw new EngineError(
+          'storage',
+          `The file "${path}" could not be read (${String(cause)}).`,
+          {
+            cause,
+          },
+        );
       }
     },
     close: async () => fs.closeSync(fd),
@@ -161,6 +167,8 @@ function openOrThrow(fs: typeof import('node:fs'), path: string): number {
     if (code === 'ENOENT' || code === 'ENOTDIR') {
       throw new EngineError('not_found', `There is no file "${path}".`, { cause });
     }
-    throw new EngineError('storage', `The file "${path}" could not be opened (${code}).`, { cause });
+    throw new EngineError('storage', `The file "${path}" could not be opened (${code}).`, {
+      cause,
+    });
   }
 }

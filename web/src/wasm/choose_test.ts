@@ -31,7 +31,9 @@ test('a failed self-test falls back to plain SIMD and says so', () => {
   const choice = chooseBuild(found, {});
   expect(choice.backend).toBe('cpu-simd');
   expect(choice.reason).toContain('failed its self-test (dot of (1, 1, 0) gave 8 instead of 4)');
-  expect(() => chooseBuild(found, { build: 'relaxed' })).toThrow(/asked for, but relaxed SIMD failed/);
+  expect(() => chooseBuild(found, { build: 'relaxed' })).toThrow(
+    /asked for, but relaxed SIMD failed/,
+  );
 });
 
 test('a forced build is taken and named', () => {

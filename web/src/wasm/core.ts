@@ -90,9 +90,13 @@ export class EngineCore {
     } catch (thrown) {
       if (thrown instanceof EngineError) throw thrown;
       const detail = this.#instance.lastError() || String(thrown);
-      this.#trap = new EngineError('internal', `The engine stopped on a fault of ours (${detail}).`, {
-        cause: thrown,
-      });
+      this.#trap = new EngineError(
+        'internal',
+        `The engine stopped on a fault of ours (${detail}).`,
+        {
+          cause: thrown,
+        },
+      );
       throw this.#trap;
     }
   }
@@ -112,7 +116,9 @@ export class EngineCore {
   }
 
   #resultText(): string {
-    return this.#call((exports) => this.#memory.text(exports.ns_result_ptr(), exports.ns_result_size()));
+    return this.#call((exports) =>
+      this.#memory.text(exports.ns_result_ptr(), exports.ns_result_size()),
+    );
   }
 
   create(options: CoreOptions): void {
@@ -146,7 +152,8 @@ export class EngineCore {
   /** Where the next `size_bytes` bytes of the file go; valid until the next call. */
   loadReserve(size_bytes: number): Uint8Array {
     const at = this.#call((exports) => exports.ns_load_reserve(size_bytes));
-    if (at === 0) throw new EngineError('out_of_memory', 'The engine has no memory to read the model.');
+    if (at === 0)
+      throw new EngineError('out_of_memory', 'The engine has no memory to read the model.');
     return this.#memory.bytes(at, size_bytes);
   }
 
@@ -258,7 +265,9 @@ export class EngineCore {
         penalty_last_n: request.penalty_last_n,
       });
     });
-    return this.#block(block, (base) => this.#check((exports) => exports.ns_request_start(base + at)));
+    return this.#block(block, (base) =>
+      this.#check((exports) => exports.ns_request_start(base + at)),
+    );
   }
 
   requestCancel(request_id: number): void {

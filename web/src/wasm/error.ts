@@ -25,7 +25,9 @@ export class EngineError extends Error {
   }
 }
 
-const kNames = new Map<number, string>(Object.entries(ErrorCode).map(([name, value]) => [value, name]));
+const kNames = new Map<number, string>(
+  Object.entries(ErrorCode).map(([name, value]) => [value, name]),
+);
 
 export function isErrorCodeName(name: string): name is ErrorCodeName {
   return Object.hasOwn(ErrorCode, name);
@@ -44,7 +46,9 @@ export function toEngineError(thrown: unknown): EngineError {
       return new EngineError('aborted', 'The caller asked to stop.', { cause: thrown });
     }
     if (thrown.name === 'TimeoutError') {
-      return new EngineError('timeout', 'The time that the caller allowed is over.', { cause: thrown });
+      return new EngineError('timeout', 'The time that the caller allowed is over.', {
+        cause: thrown,
+      });
     }
     return new EngineError('internal', `${thrown.name}: ${thrown.message}`, { cause: thrown });
   }

@@ -1,8 +1,16 @@
 import { expect, test } from 'vitest';
-import { EngineError, errorCodeName, fromErrorRecord, toEngineError, toErrorRecord } from './error.js';
+import {
+  EngineError,
+  errorCodeName,
+  fromErrorRecord,
+  toEngineError,
+  toErrorRecord,
+} from './error.js';
 
 test('a code survives the way through another thread', () => {
-  const error = new EngineError('context_overflow', 'The prompt (9) does not fit.').with('Request 3');
+  const error = new EngineError('context_overflow', 'The prompt (9) does not fit.').with(
+    'Request 3',
+  );
   const record: unknown = structuredClone(toErrorRecord(error));
   expect(record).toEqual({
     code: 'context_overflow',

@@ -53,7 +53,9 @@ export async function compileModule(url: URL): Promise<WebAssembly.Module> {
 async function compileFile(url: URL): Promise<WebAssembly.Module> {
   const fs = process.getBuiltinModule('node:fs/promises');
   const bytes = await fs.readFile(url).catch((cause: unknown) => {
-    throw new EngineError('not_found', `The engine module "${url.pathname}" is not there.`, { cause });
+    throw new EngineError('not_found', `The engine module "${url.pathname}" is not there.`, {
+      cause,
+    });
   });
   return WebAssembly.compile(bytes);
 }

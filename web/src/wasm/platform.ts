@@ -40,7 +40,8 @@ export function parentPort<In, Out>(): { role: string; port: Port<In, Out> } {
 function nodeParentPort<In, Out>(): { role: string; port: Port<In, Out> } {
   const threads = process.getBuiltinModule('node:worker_threads');
   const port = threads.parentPort;
-  if (!port) throw new EngineError('wrong_state', 'This file is a worker; it was not started as one.');
+  if (!port)
+    throw new EngineError('wrong_state', 'This file is a worker; it was not started as one.');
   const data: unknown = threads.workerData;
   return {
     role: typeof data === 'object' && data && 'role' in data ? String(data.role) : '',
@@ -157,7 +158,11 @@ export function coreCount(): number {
 }
 
 /** A promise of a message with a bound: resolves, or rejects with `timeout` after `limit_ms`. */
-export function withTimeout<T>(promise: Promise<T>, limit_ms: number, sentence: string): Promise<T> {
+export function withTimeout<T>(
+  promise: Promise<T>,
+  limit_ms: number,
+  sentence: string,
+): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new EngineError('timeout', sentence)), limit_ms);

@@ -30,7 +30,8 @@ export class ThreadPool {
     const pool = new ThreadPool(engine);
     try {
       const starting = [];
-      for (let index = 1; index < thread_count; index++) starting.push(pool.#startThread(index, url));
+      for (let index = 1; index < thread_count; index++)
+        starting.push(pool.#startThread(index, url));
       await withTimeout(
         Promise.all(starting),
         kStartLimitMs,
@@ -55,7 +56,10 @@ export class ThreadPool {
       tls: exports.ns_thread_tls(index, size_bytes, alignment),
     };
     if (start.stack_top === 0) {
-      throw new EngineError('out_of_memory', `There is no memory for the stack of thread (${index}).`);
+      throw new EngineError(
+        'out_of_memory',
+        `There is no memory for the stack of thread (${index}).`,
+      );
     }
     const worker = spawnWorker<ThreadReport, ThreadStart>(url, 'nonstop-thread');
     this.#workers.push(worker);

@@ -68,7 +68,10 @@ function makeFunctions({ memory, log }: WasiOptions): Record<string, WasiFunctio
 }
 
 /** The imports that `module` asks of "wasi_snapshot_preview1". */
-export function wasiImports(module: WebAssembly.Module, options: WasiOptions): WebAssembly.ModuleImports {
+export function wasiImports(
+  module: WebAssembly.Module,
+  options: WasiOptions,
+): WebAssembly.ModuleImports {
   const functions = makeFunctions(options);
   const imports: WebAssembly.ModuleImports = {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {

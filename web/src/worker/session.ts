@@ -238,7 +238,9 @@ function describe(opened: Opened, params: OpenParams): OpenResult {
     model,
     backend: params.reference ? 'cpu-reference' : choice.backend,
     build: choice.build,
-    reason: params.reference ? `The reference kernels were asked for. ${choice.reason}` : choice.reason,
+    reason: params.reference
+      ? `The reference kernels were asked for. ${choice.reason}`
+      : choice.reason,
     thread_count: choice.thread_count,
     isolated: canShareMemory(),
     engine: params.header_only ? null : JSON.parse(core.infoJson()),

@@ -43,7 +43,8 @@ describe('a hostile template ends as template_error within 2 s', () => {
       '{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(99) }}',
     'a deep expression': `{{ ${'('.repeat(50_000)}1${')'.repeat(50_000)} }}`,
     'a long source': 'x'.repeat(256 * 1024 + 1),
-    'long output': '{% for i in range(100000) %}{{ "x" * 1 }}0123456789012345678901234567890123456789012345678901234567890123456789{% endfor %}',
+    'long output':
+      '{% for i in range(100000) %}{{ "x" * 1 }}0123456789012345678901234567890123456789012345678901234567890123456789{% endfor %}',
     'no end': '{% for m in messages %}',
     'an unknown filter': '{{ messages | nope }}',
     'its own refusal': "{{ raise_exception('only two roles') }}",

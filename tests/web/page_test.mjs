@@ -1,0 +1,119 @@
+// The chat page in Chromium: loads, streams, stops, says what went wrong, and stays within its policy.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { ask, kTinyModel, loadModel, openPage, temporaryFolder } from './support.mjs';
+
+const tiny = ['--model', kTinyModel];
+
+test('a tiny model: progress, a streamed reply, figures, no console errors', async (t) => {
+  const { page, problems } = await openPage(t, tiny);
+  assert.match(await page.textContent('#model'), /llama_tied\.gguf \(0\.2 MB\)/);
+  await loadModel(page);
+  assert.match(
+    await page.textContent('#figures'),
+    /ready on cpu-relaxed, \d+ threads?\. Relaxed SIMD/,
+  );
+  const pieces = await page.evaluate(() => {
+    const counted = { count: 0 };
+    globalThis.counted = counted;
+    new MutationObserver((records) => (counted.count += records.length)).observe(
+      document.querySelector('#log'),
+      { childList: true, subtree: true },
+    );
+    return counted.count;
+  });
+  assert.equal(pieces, 0);
+  const text = await ask(page, 'Hello');
+  assert.ok(text.length > 0);
+  assert.ok((await page.evaluate(() => globalThis.counted.count)) > 4, 'the reply came in pieces');
+  assert.match(await page.textContent('#figures'), /tokens\/s · first token after \d+ ms/);
+  assert.deepEqual(problems, []);
+});
+
+test('stop ends a reply, and the next one works', async (t) => {
+  const { page, problems } = await openPage(t, ['--model', 'smollm2-135m-instruct']);
+  await loadModel(page);
+  await page.fill('#prompt', 'Write a very long story about the sea.');
+  await page.press('#prompt', 'Enter');
+  await page.waitForFunction(
+    () => (document.querySelector('.assistant')?.textContent ?? '') !== '',
+  );
+  await page.click('#stop');
+  await page.waitForSelector('#send:not([hidden])');
+  assert.match(await page.textContent('#figures'), /ended: abort/);
+  assert.ok((await ask(page, 'Say hello.')).length > 0);
+  assert.equal(await page.locator('#log li').count(), 4);
+  assert.deepEqual(problems, []);
+});
+
+test('the page is isolated, and its policy is in force', async (t) => {
+  const { page, response, problems } = await openPage(t, tiny);
+  assert.match(
+    response.headers()['content-security-policy'],
+    /script-src 'self' 'wasm-unsafe-eval'/,
+  );
+  assert.equal(await page.evaluate(() => globalThis.crossOriginIsolated), true);
+  const violations = await page.evaluate(async () => {
+    const seen = [];
+    const both = new Promise((resolve) => {
+      document.addEventListener('securitypolicyviolation', (event) => {
+        if (seen.push(event.effectiveDirective) === 2) resolve();
+      });
+    });
+    const inline = document.createElement('script');
+    inline.textContent = 'globalThis.inlineRan = true';
+    document.head.append(inline);
+    const foreign = document.createElement('script');
+    foreign.src = 'https://example.invalid/x.js';
+    document.head.append(foreign);
+    await both;
+    return { seen, ran: globalThis.inlineRan === true };
+  });
+  assert.equal(violations.ran, false);
+  assert.deepEqual(violations.seen, ['script-src-elem', 'script-src-elem']);
+  assert.equal(problems.length, 2, 'only the two violations are reported');
+});
+
+test('a broken model is explained on the page, and another try is possible', async (t) => {
+  const file = path.join(temporaryFolder(t), 'broken.gguf');
+  fs.writeFileSync(file, fs.readFileSync(kTinyModel).subarray(0, 5000));
+  const { page } = await openPage(t, ['--model', file]);
+  await page.click('#load');
+  await page.waitForSelector('#problem:not([hidden])');
+  assert.match(await page.textContent('#problem'), /^Model ".*broken\.gguf": .*\.$/);
+  assert.equal(await page.isEnabled('#load'), true);
+});
+
+test('a phone: nothing is wider than the screen', async (t) => {
+  const { page } = await openPage(t, tiny, {
+    viewport: { width: 360, height: 640 },
+    isMobile: true,
+    hasTouch: true,
+  });
+  await loadModel(page);
+  await ask(
+    page,
+    'A_word_that_is_much_longer_than_any_line_of_a_phone_could_ever_be_in_this_world',
+  );
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  assert.equal(overflow, 0);
+});
+
+test('keys and names: the prompt has focus, buttons and fields are labelled', async (t) => {
+  const { page } = await openPage(t, tiny);
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'model');
+  await loadModel(page);
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'prompt');
+  for (const [role, name] of [
+    ['textbox', 'Your message'],
+    ['button', 'Send'],
+    ['list', 'Conversation'],
+  ]) {
+    assert.equal(await page.getByRole(role, { name }).count(), 1, name);
+  }
+});
