@@ -1,6 +1,7 @@
 // What the command line promises: replies, figures, --json, Ctrl-C, the other verbs.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import {
@@ -144,15 +145,27 @@ describe('Ctrl-C', () => {
     assert.match(stderr, / · abort\n$/);
   });
 
-  test('with --json it prints the part of the reply', async () => {
-    const words = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--backend-reference'];
-    const { child, done } = start([...words, '--json', '--context', '2000', ...tiny]);
-    // There is no output to wait for: the signal comes at an unknown moment, load or reply.
-    setTimeout(() => child.kill('SIGINT'), 700);
-    const { status, stdout } = await done;
-    const json = JSON.parse(stdout);
+  test('while a model stalls on its way ends the wait, as an error', async (t) => {
+    const bytes = fs.readFileSync(kTinyModel);
+    const server = http.createServer();
+    t.after(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${server.address().port}/m.gguf`;
+    const { child, done } = start(['hi', '--model', url, '--no-cache', '--json']);
+    await new Promise((resolve) =>
+      server.once('request', (_request, response) => {
+        response.writeHead(200, { 'content-length': bytes.length });
+        response.write(bytes.subarray(0, 100_000), resolve);
+      }),
+    );
+    child.kill('SIGINT');
+    const { status, stdout, time_ms } = await done;
     assert.equal(status, 130);
-    assert.ok(json.finish_reason === 'abort' || json.error.code === 'aborted', stdout);
+    assert.equal(JSON.parse(stdout).error.code, 'aborted');
+    assert.ok(time_ms < 10_000);
   });
 });
 

@@ -1,6 +1,7 @@
 // Engine: a model loaded into a worker of its own. Every promise settles; every failure is an
 // EngineError with a code; after a failed or aborted request the engine goes on working.
 import type { PlanPart, EngineStats } from '../wasm/core.js';
+import { toEngineError } from '../wasm/error.js';
 import type { TopTokens } from '../wasm/events.js';
 import type { ChatMessage, OpenResult } from '../worker/protocol.js';
 import { WorkerClient } from '../worker/client.js';
@@ -41,7 +42,7 @@ export class Engine implements AsyncDisposable {
 
   /** Loads a model; the promise settles when it is ready to answer. */
   static async load(model: ModelInput, options: LoadOptions = {}): Promise<Engine> {
-    options.signal?.throwIfAborted();
+    if (options.signal?.aborted) throw toEngineError(options.signal.reason);
     const params = toOpenParams(model, options);
     const url = options.workerUrl ?? new URL('./worker.mjs', import.meta.url);
     const client = await WorkerClient.start(new URL(url, import.meta.url));

@@ -77,8 +77,9 @@ export async function instantiate(
   };
   const log = (level: number, at: number, size_bytes: number) => {
     const line = new LinearMemory(currentMemory()).text(at >>> 0, size_bytes >>> 0);
-    if (level >= kLevelError) lastError = line;
-    (level >= kLevelError ? console.error : console.debug)(`nonstop: ${line}`);
+    if (level < kLevelError) return;
+    lastError = line;
+    console.error(`nonstop: ${line}`);
   };
   const instance = await WebAssembly.instantiate(module, {
     nonstop: { now_us: () => performance.now() * 1000, log },

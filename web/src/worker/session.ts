@@ -41,6 +41,17 @@ interface Opened {
   template: string | undefined;
 }
 
+interface Started {
+  core: EngineCore;
+  threads: ThreadPool | undefined;
+  choice: BuildChoice;
+}
+
+/** An option that the engine refuses is refused with any number of threads. */
+function isOption(thrown: unknown): boolean {
+  return toEngineError(thrown).code === 'invalid_argument';
+}
+
 export class Session {
   readonly #worker_url: URL;
   readonly #templates: TemplateSandbox;
@@ -62,11 +73,11 @@ export class Session {
     if (params.device === 'webgpu') {
       throw new EngineError('backend_failed', 'The WebGPU backend is not part of this version.');
     }
-    const choice = chooseBuild(
+    const wanted = chooseBuild(
       { ...probeCapabilities(), memory_sharable: canShareMemory(), core_count: coreCount() },
       { build: params.build, thread_count: params.reference ? 1 : params.thread_count },
     );
-    const { core, threads } = await this.#start(params, choice);
+    const { core, threads, choice } = await this.#startOrFallBack(params, wanted);
     try {
       if (!params.header_only) this.#templates.warm();
       const { source, header_only } = params;
@@ -82,10 +93,19 @@ export class Session {
     }
   }
 
-  async #start(
-    params: OpenParams,
-    choice: BuildChoice,
-  ): Promise<{ core: EngineCore; threads: ThreadPool | undefined }> {
+  /** Threads that do not start cost threads, not the reply. */
+  async #startOrFallBack(params: OpenParams, wanted: BuildChoice): Promise<Started> {
+    try {
+      return { choice: wanted, ...(await this.#start(params, wanted)) };
+    } catch (thrown) {
+      if (!wanted.shared || isOption(thrown)) throw thrown;
+      const reason = `${wanted.reason} But they failed, so one is used: ${toEngineError(thrown).message}`;
+      const choice = { ...wanted, shared: false, thread_count: 1, reason };
+      return { choice, ...(await this.#start(params, choice)) };
+    }
+  }
+
+  async #start(params: OpenParams, choice: BuildChoice): Promise<Omit<Started, 'choice'>> {
     const url = new URL(moduleFileName(choice), this.#worker_url);
     const instance = await instantiateMain(await compileModule(url), choice.shared);
     const core = new EngineCore(instance);
