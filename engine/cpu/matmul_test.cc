@@ -186,6 +186,27 @@ TEST_P(MatMulTest, PartsAreBitIdenticalWithTheWhole) {
   }
 }
 
+// Integer sums are exact and float sums have one order, so the two packings and all instruction
+// sets differ only by whether multiply-add rounds once.
+TEST_P(MatMulTest, TargetsWithEqualRoundingAreBitIdentical) {
+  const Shape shape = {13, 1536, 3};
+  TestRandom random(11);
+  const auto raw = RandomRows(GetParam(), shape.row_count, shape.column_count, random);
+  const auto x = RandomActivations(size_t{shape.token_count} * shape.column_count, random);
+  for (ActivationType type : {ActivationType::kQ8, ActivationType::kF32}) {
+    std::vector<float> results[2];
+    for (const Target& target : kTargets) {
+      const PackedRows rows = PackFor(target, GetParam(), raw, shape.row_count, shape.column_count);
+      const PreparedTokens tokens = PrepareFor(target, type, x, shape.column_count);
+      std::vector<float> y(size_t{shape.row_count} * shape.token_count);
+      target.matmul(rows.matrix, 0, shape.row_count, tokens.activations, y.data(), shape.row_count);
+      std::vector<float>& first = results[target.fuses ? 1 : 0];
+      if (first.empty()) first = y;
+      EXPECT_EQ(y, first) << target.name << " activation " << static_cast<int>(type);
+    }
+  }
+}
+
 // The public functions, raw and packed, against the oracle.
 TEST_P(MatMulTest, PublicProductEqualsReference) {
   const Shape shape = {21, 512, 3};

@@ -93,6 +93,7 @@ inline std::vector<float> RandomActivations(size_t count, TestRandom& random) {
 
 struct Target {
   const char* name;
+  bool fuses;
   decltype(&PackInterleaved<true>) pack;
   decltype(&UnpackInterleaved<true>) unpack;
   decltype(&QuantizeRow<true>) quantize;
@@ -105,6 +106,7 @@ template <class S>
 constexpr Target TargetOf() {
   constexpr bool kBytes = S::kByteDot;
   return {S::kName,
+          S::kFuses,
           PackInterleaved<kBytes>,
           UnpackInterleaved<kBytes>,
           QuantizeRow<kBytes>,

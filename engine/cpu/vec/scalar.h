@@ -14,6 +14,7 @@ namespace nonstop::cpu::vec {
 template <bool kBytes>
 struct Scalar {
   static constexpr bool kByteDot = kBytes;
+  static constexpr bool kFuses = false;  // Fma rounds once
   static constexpr const char* kName = kBytes ? "scalar-bytes" : "scalar-halves";
 
   struct I {

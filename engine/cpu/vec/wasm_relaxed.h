@@ -11,6 +11,7 @@ namespace nonstop::cpu::vec {
 
 struct WasmRelaxed : WasmSimd {
   static constexpr bool kByteDot = true;
+  static constexpr bool kFuses = true;  // on every engine tested
   static constexpr const char* kName = "wasm-relaxed";
 
   static I DotBytes(I signed_bytes, I small_bytes, I acc) {

@@ -12,6 +12,7 @@ namespace nonstop::cpu::vec {
 
 struct WasmSimd {
   static constexpr bool kByteDot = false;
+  static constexpr bool kFuses = false;
   static constexpr const char* kName = "wasm-simd";
   using I = v128_t;
   using F = v128_t;

@@ -15,6 +15,11 @@ namespace nonstop::cpu::vec {
 template <bool kBytes>
 struct X86 {
   static constexpr bool kByteDot = kBytes;
+#if defined(__FMA__)
+  static constexpr bool kFuses = true;
+#else
+  static constexpr bool kFuses = false;
+#endif
   static constexpr const char* kName = kBytes ? "x86-bytes" : "x86-halves";
   using I = __m128i;
   using F = __m128;
