@@ -92,10 +92,14 @@ class [[nodiscard]] Result {
   Result(ErrorBox error) : error_(std::move(error)) {            // NOLINT(*-explicit-*)
     CHECK(!error_.is_empty());
   }
-  Result(Result&& other) noexcept : error_(std::move(other.error_)) {
-    // A result whose error was taken has neither: it may only be destroyed.
-    if (error_.is_empty() && !other.is_taken_) new (&value_) T(std::move(other.value_));
-    is_taken_ = other.is_taken_;
+  Result(Result&& other) noexcept
+      : error_(std::move(other.error_)), is_taken_(other.is_taken_) {
+    // A result whose error was taken or moved has neither: it may only be destroyed.
+    if (!error_.is_empty()) {
+      other.is_taken_ = true;
+    } else if (!is_taken_) {
+      new (&value_) T(std::move(other.value_));
+    }
   }
   Result& operator=(Result&& other) noexcept {
     if (this != &other) {

@@ -26,6 +26,16 @@ Status CheckTwice(int value) {
   return {};
 }
 
+TEST(Result, AMovedErrorLeavesNothingToDestroy) {
+  Result<std::unique_ptr<int>> first = MakeError(ErrorCode::kNotFound, "Not there.");
+  Result<std::unique_ptr<int>> second = std::move(first);
+  EXPECT_FALSE(first.ok());
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().message, "Not there.");
+  second = Result<std::unique_ptr<int>>(std::make_unique<int>(5));
+  EXPECT_EQ(**second, 5);
+}
+
 TEST(Result, HoldsAMoveOnlyValue) {
   Result<std::unique_ptr<int>> result = MakeInt(7);
   ASSERT_TRUE(result.ok());
