@@ -1,8 +1,6 @@
 #include "text/byte_pair.h"
 
-#include <algorithm>
 #include <bit>
-#include <functional>
 #include <string>
 
 #include "text/unicode.h"
@@ -162,15 +160,12 @@ void BytePairEncoder::Queue(uint32_t left, Workspace* workspace) const {
   ++workspace->lookup_count;
   const uint32_t rank = FindRank(workspace->symbols[left].number, workspace->symbols[right].number);
   if (rank == kNone) return;
-  workspace->queue.push_back(static_cast<uint64_t>(rank) << 32 | left);
-  std::push_heap(workspace->queue.begin(), workspace->queue.end(), std::greater<>());
+  workspace->queue.Push(rank, left);
 }
 
 // Merges the best pair; one that changed since it was queued is only dropped.
 void BytePairEncoder::MergeTop(Workspace* workspace) const {
-  std::pop_heap(workspace->queue.begin(), workspace->queue.end(), std::greater<>());
-  const uint64_t key = workspace->queue.back();
-  workspace->queue.pop_back();
+  const uint64_t key = workspace->queue.Pop();
   const Merge& merge = merges_[static_cast<size_t>(key >> 32)];
   const auto left = static_cast<uint32_t>(key);
   auto& symbols = workspace->symbols;

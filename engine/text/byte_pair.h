@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/min_heap.h"
 #include "text/text_table.h"
 #include "text/vocabulary.h"
 
@@ -31,8 +32,8 @@ class BytePairEncoder {
       uint32_t next;
     };
     std::vector<Symbol> symbols;
-    std::vector<uint64_t> queue;  // rank << 32 | left symbol, smallest on top
-    std::string written;          // the word as the vocabulary writes it
+    MinHeap queue;        // rank, left symbol
+    std::string written;  // the word as the vocabulary writes it
     uint64_t lookup_count = 0;
   };
 

@@ -2,7 +2,6 @@
 // The lists and the order of the corrections are those of llama.cpp (llama-vocab.cpp,
 // llama_vocab::impl::load): converters leave ids out and mark end tokens as normal ones.
 #include <algorithm>
-#include <string>
 
 #include "text/vocabulary.h"
 
@@ -103,6 +102,17 @@ constexpr SpecialRole kEndRoles[] = {
     SpecialRole::kEos,    SpecialRole::kEndOfTurn,     SpecialRole::kEndOfMessage,
 };
 
+// `part` is in lower case.
+bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  for (size_t i = 0; i + part.size() <= text.size(); ++i) {
+    size_t length = 0;
+    while (length < part.size() && lower(text[i + length]) == part[length]) ++length;
+    if (length == part.size()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void Vocabulary::FindRolesByText() {
@@ -157,19 +167,15 @@ void Vocabulary::DropFalseEnds() {
 }
 
 void Vocabulary::ApplyPhi3Stripping(std::string_view general_name) {
-  std::string name(general_name);
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (!ContainsIgnoringCase(general_name, "phi-3") && !ContainsIgnoringCase(general_name, "phi3")) {
+    return;
   }
-  if (name.find("phi-3") == std::string::npos && name.find("phi3") == std::string::npos) return;
   constexpr uint8_t kParsed = TokenAttribute::kSpecial | TokenAttribute::kUserDefined;
-  for (uint8_t& attributes : attributes_) {
-    if (attributes & kParsed) attributes |= TokenAttribute::kStripRight;
-  }
-  for (const std::string_view text : {"<unk>", "<s>", "<|endoftext|>"}) {
-    const TokenId id = Find(text);
-    if (id != kNoToken) {
-      attributes_[static_cast<size_t>(id)] &= static_cast<uint8_t>(~TokenAttribute::kStripRight);
+  for (TokenId id = 0; id < static_cast<TokenId>(size()); ++id) {
+    const std::string_view text = this->text(id);
+    const bool is_exempt = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+    if (Has(id, kParsed) && !is_exempt) {
+      attributes_[static_cast<size_t>(id)] |= TokenAttribute::kStripRight;
     }
   }
 }

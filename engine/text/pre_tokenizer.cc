@@ -66,6 +66,10 @@ constexpr PreTokenizer kPreTokenizers[] = {
 
 }  // namespace
 
+[[gnu::noinline]] void AppendEnd(uint32_t end, std::vector<uint32_t>* ends) {
+  ends->push_back(end);
+}
+
 const PreTokenizer* FindPreTokenizer(std::string_view name) {
   for (const PreTokenizer& pre_tokenizer : kPreTokenizers) {
     if (pre_tokenizer.name == name) return &pre_tokenizer;

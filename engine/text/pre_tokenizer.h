@@ -50,6 +50,9 @@ struct PreTokenizer {
   bool has_default_bos;  // token 11, where the file does not say
 };
 
+// Out of line: the growth of a vector would be inlined into every stage.
+void AppendEnd(uint32_t end, std::vector<uint32_t>* ends);
+
 // By name; nullptr for one that we do not know. "" is the default one, as in llama.cpp.
 const PreTokenizer* FindPreTokenizer(std::string_view name);
 

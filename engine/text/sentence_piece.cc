@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #include "base/format.h"
 #include "text/unicode.h"
@@ -60,7 +59,7 @@ void SentencePieceEncoder::StartText(const Vocabulary& vocabulary, std::string_v
         std::min(Utf8Length(static_cast<uint8_t>(text[begin])), text.size() - begin);
     const auto index = static_cast<uint32_t>(symbols.size());
     symbols.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(size), index - 1,
-                       begin + size < text.size() ? index + 1 : kNone});
+                       begin + size < text.size() ? index + 1 : kNone, kNoToken});
     begin += size;
   }
   for (uint32_t i = 0; i < symbols.size(); ++i) Queue(vocabulary, text, i, workspace);
@@ -69,32 +68,30 @@ void SentencePieceEncoder::StartText(const Vocabulary& vocabulary, std::string_v
 // Queues the pair that starts at symbol `left`, if it forms a token.
 void SentencePieceEncoder::Queue(const Vocabulary& vocabulary, std::string_view text, uint32_t left,
                                  Workspace* workspace) const {
-  const auto& symbol = workspace->symbols[left];
+  auto& symbol = workspace->symbols[left];
+  symbol.pair = kNoToken;
   if (symbol.next == kNone) return;
   ++workspace->lookup_count;
   const uint32_t size = symbol.size + workspace->symbols[symbol.next].size;
-  const TokenId token = vocabulary.Find(text.substr(symbol.begin, size));
-  if (token == kNoToken) return;
-  const uint64_t score = DescendingKey(vocabulary.score(token));
-  workspace->queue.push_back({score << 32 | left, token});
-  std::push_heap(workspace->queue.begin(), workspace->queue.end(), std::greater<>());
+  symbol.pair = vocabulary.Find(text.substr(symbol.begin, size));
+  if (symbol.pair == kNoToken) return;
+  workspace->queue.Push(DescendingKey(vocabulary.score(symbol.pair)), left);
 }
 
-// Merges the best pair; one that changed since it was queued has another length now.
+// Merges the best pair. One that changed since it was queued is dropped, unless what it is now has
+// the same score: then its own entry is the next in line anyway.
 void SentencePieceEncoder::MergeTop(const Vocabulary& vocabulary, std::string_view text,
                                     Workspace* workspace) const {
-  std::pop_heap(workspace->queue.begin(), workspace->queue.end(), std::greater<>());
-  const Workspace::Pair pair = workspace->queue.back();
-  workspace->queue.pop_back();
-  const auto left = static_cast<uint32_t>(pair.key);
+  const uint64_t key = workspace->queue.Pop();
+  const auto left = static_cast<uint32_t>(key);
   auto& symbols = workspace->symbols;
-  const uint32_t right = symbols[left].next;
-  if (symbols[left].size == 0 || right == kNone) return;
-  if (symbols[left].size + symbols[right].size != vocabulary.text(pair.token).size()) return;
+  const TokenId pair = symbols[left].pair;
+  if (pair == kNoToken || DescendingKey(vocabulary.score(pair)) != key >> 32) return;
 
+  const uint32_t right = symbols[left].next;
   symbols[left].size += symbols[right].size;
   symbols[left].next = symbols[right].next;
-  symbols[right].size = 0;
+  symbols[right].pair = kNoToken;
   if (symbols[right].next != kNone) symbols[symbols[right].next].previous = left;
   if (symbols[left].previous != kNone) Queue(vocabulary, text, symbols[left].previous, workspace);
   Queue(vocabulary, text, left, workspace);

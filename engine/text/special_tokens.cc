@@ -1,8 +1,11 @@
 #include "text/special_tokens.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
+#include <span>
+
+#include "base/sort.h"
+#include "text/min_heap.h"
 
 namespace nonstop {
 namespace {
@@ -12,30 +15,27 @@ constexpr uint8_t kParsed = TokenAttribute::kSpecial | TokenAttribute::kUserDefi
 // isspace of the C locale, which llama.cpp strips by.
 bool IsStripped(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+// Out of line: sorting would inline it many times.
+struct TextLess {
+  const Vocabulary& vocabulary;
+  [[gnu::noinline]] bool operator()(TokenId a, TokenId b) const {
+    return vocabulary.text(a) < vocabulary.text(b);
+  }
+};
+
 }  // namespace
 
 // One text under search. The heap holds for each position its longest token that is not refused
-// yet, the best on top: order << 32 | begin.
+// yet: (order, begin), the best on top.
 struct SpecialTokens::Search {
   const Vocabulary& vocabulary;
   std::string_view text;
   bool parse_special;
   uint64_t step_count = 0;
-  std::vector<uint64_t> heap = {};
+  MinHeap heap = {};
 
   bool Counts(TokenId id) const {
     return parse_special || !vocabulary.Has(id, TokenAttribute::kSpecial);
-  }
-  void Push(uint32_t order, uint32_t begin) {
-    heap.push_back(static_cast<uint64_t>(order) << 32 | begin);
-    std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  }
-  uint64_t Pop() {
-    ++step_count;
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    const uint64_t key = heap.back();
-    heap.pop_back();
-    return key;
   }
 };
 
@@ -43,21 +43,29 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary) {
   for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
     if (vocabulary.Has(id, kParsed)) by_text_.push_back(id);
   }
-  std::sort(by_text_.begin(), by_text_.end(),
-            [&](TokenId a, TokenId b) { return vocabulary.text(a) < vocabulary.text(b); });
-  by_order_.resize(by_text_.size());
-  std::iota(by_order_.begin(), by_order_.end(), 0u);
-  std::sort(by_order_.begin(), by_order_.end(), [&](uint32_t a, uint32_t b) {
-    const size_t length_a = vocabulary.text(by_text_[a]).size();
-    const size_t length_b = vocabulary.text(by_text_[b]).size();
-    return length_a != length_b ? length_a > length_b : by_text_[a] < by_text_[b];
-  });
-  order_.resize(by_text_.size());
-  for (uint32_t rank = 0; rank < by_order_.size(); ++rank) order_[by_order_[rank]] = rank;
+  const TextLess is_less{vocabulary};
+  HeapSort(std::span(by_text_), is_less);
+  OrderByLength(vocabulary);
   for (const TokenId id : by_text_) {
     ++first_bytes_[static_cast<uint8_t>(vocabulary.text(id)[0]) + 1u];
   }
   std::partial_sum(first_bytes_.begin(), first_bytes_.end(), first_bytes_.begin());
+}
+
+void SpecialTokens::OrderByLength(const Vocabulary& vocabulary) {
+  MinHeap ids;
+  std::vector<uint32_t> place_of_id(vocabulary.size());
+  for (uint32_t place = 0; place < by_text_.size(); ++place) {
+    const TokenId id = by_text_[place];
+    ids.Push(~static_cast<uint32_t>(vocabulary.text(id).size()), static_cast<uint32_t>(id));
+    place_of_id[static_cast<size_t>(id)] = place;
+  }
+  order_.resize(by_text_.size());
+  while (!ids.empty()) {
+    const uint32_t place = place_of_id[static_cast<uint32_t>(ids.Pop())];
+    order_[place] = static_cast<uint32_t>(by_order_.size());
+    by_order_.push_back(place);
+  }
 }
 
 // Narrows the range of tokens that agree with the text, byte by byte: by_text_ is its own trie.
@@ -94,25 +102,27 @@ void SpecialTokens::QueueLongestTokens(Search* search) const {
   if (by_text_.empty()) return;
   for (uint32_t begin = 0; begin < search->text.size(); ++begin) {
     const uint32_t place = LongestAt(search, begin, search->text.size());
-    if (place != kNoPlace) search->Push(order_[place], begin);
+    if (place != kNoPlace) search->heap.Push(order_[place], begin);
   }
 }
 
 // Whatever was taken before a candidate is at least as long, so the candidate is free exactly when
 // both its ends are.
 std::vector<SpecialTokens::Claim> SpecialTokens::TakeInOrder(Search* search) const {
+  std::vector<Claim> claims;
+  if (search->heap.empty()) return claims;
   const auto text_end = static_cast<uint32_t>(search->text.size());
   std::vector<bool> taken(text_end);
-  std::vector<Claim> claims;
   while (!search->heap.empty()) {
-    const uint64_t key = search->Pop();
+    ++search->step_count;
+    const uint64_t key = search->heap.Pop();
     const auto begin = static_cast<uint32_t>(key);
     if (taken[begin]) continue;
     const TokenId id = by_text_[by_order_[static_cast<size_t>(key >> 32)]];
     const auto size = static_cast<uint32_t>(search->vocabulary.text(id).size());
     if (taken[begin + size - 1]) {  // something shorter may fit
       const uint32_t place = LongestAt(search, begin, size - 1);
-      if (place != kNoPlace) search->Push(order_[place], begin);
+      if (place != kNoPlace) search->heap.Push(order_[place], begin);
       continue;
     }
     Claim claim{begin, begin + size, begin + size, id};
@@ -124,8 +134,6 @@ std::vector<SpecialTokens::Claim> SpecialTokens::TakeInOrder(Search* search) con
     std::fill(taken.begin() + begin, taken.begin() + claim.right, true);
     claims.push_back(claim);
   }
-  std::sort(claims.begin(), claims.end(),
-            [](const Claim& a, const Claim& b) { return a.begin < b.begin; });
   return claims;
 }
 
@@ -137,12 +145,14 @@ std::vector<TextFragment> SpecialTokens::Partition(const Vocabulary& vocabulary,
   const auto text_end = static_cast<uint32_t>(text.size());
   std::vector<TextFragment> fragments;
   uint32_t done = 0;
-  if (!search.heap.empty()) {
-    for (const Claim& claim : TakeInOrder(&search)) {
-      if (claim.begin > done) fragments.push_back({kNoToken, done, claim.begin});
-      fragments.push_back({claim.id, claim.begin, claim.end});
-      done = claim.right;
-    }
+  const std::vector<Claim> claims = TakeInOrder(&search);
+  MinHeap by_begin;
+  for (uint32_t i = 0; i < claims.size(); ++i) by_begin.Push(claims[i].begin, i);
+  while (!by_begin.empty()) {
+    const Claim& claim = claims[static_cast<uint32_t>(by_begin.Pop())];
+    if (claim.begin > done) fragments.push_back({kNoToken, done, claim.begin});
+    fragments.push_back({claim.id, claim.begin, claim.end});
+    done = claim.right;
   }
   if (done < text_end) fragments.push_back({kNoToken, done, text_end});
   if (step_count) *step_count += search.step_count;

@@ -48,6 +48,7 @@ class SpecialTokens {
 
   // The longest token at `begin` that is at most `limit` bytes long; its place, or kNoPlace.
   uint32_t LongestAt(Search* search, uint32_t begin, size_t limit) const;
+  void OrderByLength(const Vocabulary& vocabulary);
   void QueueLongestTokens(Search* search) const;
   std::vector<Claim> TakeInOrder(Search* search) const;
 

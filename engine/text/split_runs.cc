@@ -66,12 +66,12 @@ void SplitMatches(uint32_t begin, uint32_t end, std::vector<uint32_t>* ends,
       ++i;
       continue;
     }
-    if (i > done) ends->push_back(i);
+    if (i > done) AppendEnd(i, ends);
     done = i + length;
-    ends->push_back(done);
+    AppendEnd(done, ends);
     i = done;
   }
-  if (done < end) ends->push_back(end);
+  if (done < end) AppendEnd(end, ends);
 }
 
 // `X+`, or `\s?X+` with `spaced`.
@@ -130,8 +130,8 @@ void SplitTrailingSpace(CodePoints text, uint32_t begin, uint32_t end,
                         std::vector<uint32_t>* ends) {
   uint32_t trailing = end;
   while (trailing > begin && text[trailing - 1].IsWhitespace()) --trailing;
-  if (trailing > begin) ends->push_back(trailing);
-  if (trailing < end) ends->push_back(end);
+  if (trailing > begin) AppendEnd(trailing, ends);
+  if (trailing < end) AppendEnd(end, ends);
 }
 
 void SplitDeepSeekLetters(CodePoints text, uint32_t begin, uint32_t end,

@@ -28,7 +28,7 @@ class Scanner {
   }
   bool Take(uint32_t length) {
     position_ += length;
-    ends_->push_back(position_);
+    AppendEnd(position_, ends_);
     return true;
   }
 

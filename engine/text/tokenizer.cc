@@ -101,11 +101,17 @@ Tokenizer::Tokenizer(std::unique_ptr<const Tables> tables) : tables_(std::move(t
 Tokenizer::~Tokenizer() = default;
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::Create(const Gguf& gguf) {
-  ASSIGN_OR_RETURN(const TokenizerSpec spec, ReadTokenizerSpec(gguf));
+  TokenizerSpec spec;
+  TRY(ReadTokenizerSpec(gguf, &spec));
   return Create(spec);
 }
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::Create(const TokenizerSpec& spec) {
+  if (spec.model.empty()) {
+    return MakeError(ErrorCode::kMissingMetadata,
+                     "The file does not say which tokenizer it needs (key "
+                     "\"tokenizer.ggml.model\").");
+  }
   const bool is_byte_pair = spec.model == kBytePairModel;
   if (!is_byte_pair && spec.model != kSentencePieceModel) {
     return MakeError(ErrorCode::kUnsupportedTokenizer,

@@ -12,49 +12,56 @@ constexpr const char* kRoleKeys[kSpecialRoleCount] = {
     "tokenizer.ggml.fim_sep_token_id",
 };
 
-Status ReadArrays(const Gguf& gguf, TokenizerSpec* spec) {
-  ASSIGN_OR_RETURN(const auto tokens, gguf.FindStringArray("tokenizer.ggml.tokens"));
-  if (!tokens) {
-    return MakeError(ErrorCode::kMissingMetadata,
-                     "The file has no vocabulary (key \"tokenizer.ggml.tokens\").");
-  }
-  spec->tokens = *tokens;
-  ASSIGN_OR_RETURN(spec->merges, gguf.FindStringArray("tokenizer.ggml.merges"));
-  ASSIGN_OR_RETURN(spec->scores, gguf.FindFloatArray("tokenizer.ggml.scores"));
-  ASSIGN_OR_RETURN(spec->types, gguf.FindIntArray("tokenizer.ggml.token_type"));
-  return {};
-}
+struct FlagKey {
+  const char* key;
+  std::optional<bool> TokenizerSpec::* field;
+};
+constexpr FlagKey kFlagKeys[] = {
+    {"tokenizer.ggml.add_bos_token", &TokenizerSpec::add_bos},
+    {"tokenizer.ggml.add_eos_token", &TokenizerSpec::add_eos},
+    {"tokenizer.ggml.add_space_prefix", &TokenizerSpec::add_space_prefix},
+};
 
-Status ReadFlagsAndIds(const Gguf& gguf, TokenizerSpec* spec) {
-  ASSIGN_OR_RETURN(spec->add_bos, gguf.FindBool("tokenizer.ggml.add_bos_token"));
-  ASSIGN_OR_RETURN(spec->add_eos, gguf.FindBool("tokenizer.ggml.add_eos_token"));
-  ASSIGN_OR_RETURN(spec->add_space_prefix, gguf.FindBool("tokenizer.ggml.add_space_prefix"));
-  for (size_t role = 0; role < kSpecialRoleCount; ++role) {
-    ASSIGN_OR_RETURN(spec->special_ids[role], gguf.FindUint(kRoleKeys[role]));
-  }
-  return {};
-}
+struct StringKey {
+  const char* key;
+  std::string_view TokenizerSpec::* field;
+};
+constexpr StringKey kStringKeys[] = {
+    {"tokenizer.ggml.model", &TokenizerSpec::model},
+    {"tokenizer.ggml.pre", &TokenizerSpec::pre},
+    {"general.name", &TokenizerSpec::general_name},
+};
+
+struct StringArrayKey {
+  const char* key;
+  std::optional<GgufStringArray> TokenizerSpec::* field;
+};
+constexpr StringArrayKey kStringArrayKeys[] = {
+    {"tokenizer.ggml.tokens", &TokenizerSpec::tokens},
+    {"tokenizer.ggml.merges", &TokenizerSpec::merges},
+};
 
 }  // namespace
 
 const char* SpecialRoleKey(SpecialRole role) { return kRoleKeys[static_cast<size_t>(role)]; }
 
-Result<TokenizerSpec> ReadTokenizerSpec(const Gguf& gguf) {
-  TokenizerSpec spec;
-  ASSIGN_OR_RETURN(const auto model, gguf.FindString("tokenizer.ggml.model"));
-  if (!model) {
-    return MakeError(ErrorCode::kMissingMetadata,
-                     "The file does not say which tokenizer it needs (key "
-                     "\"tokenizer.ggml.model\").");
+Status ReadTokenizerSpec(const Gguf& gguf, TokenizerSpec* spec) {
+  for (const auto& [key, field] : kStringKeys) {
+    ASSIGN_OR_RETURN(const auto text, gguf.FindString(key));
+    spec->*field = text.value_or("");
   }
-  spec.model = *model;
-  ASSIGN_OR_RETURN(const auto pre, gguf.FindString("tokenizer.ggml.pre"));
-  spec.pre = pre.value_or("");
-  ASSIGN_OR_RETURN(const auto name, gguf.FindString("general.name"));
-  spec.general_name = name.value_or("");
-  TRY(ReadArrays(gguf, &spec));
-  TRY(ReadFlagsAndIds(gguf, &spec));
-  return spec;
+  for (const auto& [key, field] : kStringArrayKeys) {
+    ASSIGN_OR_RETURN(spec->*field, gguf.FindStringArray(key));
+  }
+  for (const auto& [key, field] : kFlagKeys) {
+    ASSIGN_OR_RETURN(spec->*field, gguf.FindBool(key));
+  }
+  for (size_t role = 0; role < kSpecialRoleCount; ++role) {
+    ASSIGN_OR_RETURN(spec->special_ids[role], gguf.FindUint(kRoleKeys[role]));
+  }
+  ASSIGN_OR_RETURN(spec->scores, gguf.FindFloatArray("tokenizer.ggml.scores"));
+  ASSIGN_OR_RETURN(spec->types, gguf.FindIntArray("tokenizer.ggml.token_type"));
+  return {};
 }
 
 }  // namespace nonstop

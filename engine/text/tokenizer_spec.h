@@ -32,9 +32,9 @@ inline constexpr size_t kSpecialRoleCount = 11;
 const char* SpecialRoleKey(SpecialRole role);  // "tokenizer.ggml.bos_token_id", ...
 
 struct TokenizerSpec {
-  std::string_view model;  // tokenizer.ggml.model
+  std::string_view model;  // tokenizer.ggml.model; "" when absent
   std::string_view pre;    // tokenizer.ggml.pre; "" when absent
-  GgufStringArray tokens;
+  std::optional<GgufStringArray> tokens;
   std::optional<GgufStringArray> merges;
   std::optional<std::vector<float>> scores;
   std::optional<std::vector<int32_t>> types;
@@ -49,6 +49,6 @@ struct TokenizerSpec {
   }
 };
 
-Result<TokenizerSpec> ReadTokenizerSpec(const Gguf& gguf);
+Status ReadTokenizerSpec(const Gguf& gguf, TokenizerSpec* spec);
 
 }  // namespace nonstop

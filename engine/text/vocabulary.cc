@@ -58,10 +58,14 @@ Result<Vocabulary> Vocabulary::Create(const TokenizerSpec& spec,
 }
 
 Status Vocabulary::ReadTexts(const TokenizerSpec& spec) {
-  const uint64_t count = spec.tokens.count();
+  if (!spec.tokens) {
+    return MakeError(ErrorCode::kMissingMetadata,
+                     "The file has no vocabulary (key \"tokenizer.ggml.tokens\").");
+  }
+  const uint64_t count = spec.tokens->count();
   uint64_t size_bytes = 0;
   size_t longest_size_bytes = 0;
-  spec.tokens.ForEach([&](uint64_t, std::string_view text) {
+  spec.tokens->ForEach([&](uint64_t, std::string_view text) {
     size_bytes += text.size();
     longest_size_bytes = std::max(longest_size_bytes, text.size());
   });
@@ -80,7 +84,7 @@ Status Vocabulary::ReadTexts(const TokenizerSpec& spec) {
   }
   texts_.Reserve(count, size_bytes);
   Status status;
-  spec.tokens.ForEach([&](uint64_t index, std::string_view text) {
+  spec.tokens->ForEach([&](uint64_t index, std::string_view text) {
     if (!status.ok()) return;
     const auto id = static_cast<unsigned>(index);
     const auto added = text.empty() ? texts_.Add(Format("[EMPTY_%u]", id)) : texts_.Add(text);
