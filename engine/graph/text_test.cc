@@ -46,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, WrongTextTest,
     testing::Values(
         Wrong{"%0 = frobnicate($ids)\n", "Line (1): Text (%0 = frobnicate($ids)) names no op."},
-        Wrong{"%0 = embed($ids\n", "Line (1): Op (embed) has (1) operands, not (2)."},
+        Wrong{"%0 = embed($ids\n", "Line (1): Text (%0 = embed($ids) is no graph node."},
+        Wrong{"%0 = embed($ids)\n", "Line (1): Op (embed) has (1) operands, not (2)."},
         Wrong{"%0 = embed($ids, @t[4, 8]:F32)\n%1 = matmul(%0, @w[3, 9]:F32)\nreturn %1\n",
               "Line (2): Operand (w) of op (matmul) has width (9), not (8)."},
         Wrong{"%0 = embed($ids, @t[8])\n", "Line (1): Operand (table) of op (embed) is no matrix."},

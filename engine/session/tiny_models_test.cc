@@ -101,7 +101,8 @@ struct Difference {
   double mean_kl() const { return kl_sum / static_cast<double>(kl_count); }
 };
 
-void Compare(const TestJson& json, const Rows& rows, Difference* difference) {
+// The best id must be ours too wherever it leads by `margin_nats`.
+void Compare(const TestJson& json, const Rows& rows, double margin_nats, Difference* difference) {
   for (const TestJson& step : json["steps"]) {
     const auto position = static_cast<size_t>(step["pos"].AsInt());
     double kl = 0.0;
@@ -123,7 +124,7 @@ void Compare(const TestJson& json, const Rows& rows, Difference* difference) {
     ++difference->kl_count;
     const double margin = step["logprobs"][size_t{0}].AsDouble() -
                           step["logprobs"][size_t{1}].AsDouble();
-    if (margin < 0.5) continue;
+    if (margin < margin_nats) continue;
     const auto best = static_cast<size_t>(step["ids"][size_t{0}].AsInt());
     const auto second = static_cast<size_t>(step["ids"][size_t{1}].AsInt());
     EXPECT_GT(rows.At(position, best).logit, rows.At(position, second).logit)
@@ -142,7 +143,7 @@ void Compare(const TestJson& json, const Rows& rows, Difference* difference) {
 class TinyModelTest : public testing::TestWithParam<TinyModel> {
  protected:
   // Runs all cases of the model; one engine for each context length.
-  Difference Run(EngineOptions options, bool by_prefill) {
+  Difference Run(EngineOptions options, bool by_prefill, double margin_nats = 0.01) {
     const std::string json_name = std::string("tiny/") + GetParam().name + ".json";
     const auto bytes = ReadTestFile(TestDataPath(json_name));
     CHECK(bytes.ok());
@@ -167,7 +168,7 @@ class TinyModelTest : public testing::TestWithParam<TinyModel> {
         engine = std::move(*loaded);
       }
       const Rows rows = by_prefill ? ScoreByPrefill(*engine, test) : ScoreByDecode(*engine, test);
-      Compare(test_json, rows, &difference);
+      Compare(test_json, rows, margin_nats, &difference);
     }
     return difference;
   }
@@ -215,9 +216,10 @@ TEST_P(TinyModelTest, TwoThreadsEqualLlamaCpp) {
   EXPECT_LT(Run(options, true).largest_logit, kF32Tolerance);
 }
 
+// Random weights spread an error over the layers far more than trained ones do, so the bound is wide
+// here; the real models are held to a mean KL of 0.01 by tests/golden.
 TEST_P(TinyModelTest, QuantizedActivationsAndF16CacheStayClose) {
-  const Difference difference = Run({}, true);
-  EXPECT_LT(difference.mean_kl(), 0.01);
+  EXPECT_LT(Run({}, true, 2.0).mean_kl(), 0.05);
 }
 
 std::string Name(const testing::TestParamInfo<TinyModel>& info) {
