@@ -2,6 +2,7 @@
 //   node tests/golden/run.mjs [--model smollm2|gemma3] [--host node24|node20|chromium]
 //     [--activations q8|f32] [--kv f16|f32] [--build simd|relaxed] [--threads N] [--reference]
 //     [--prefill-chunk N] [--case TEXT] [--short]
+//     [--table]   f32 Gemma against the reference made with llama.cpp's GELU table
 import { parseArgs } from 'node:util';
 import * as golden from './compare.mjs';
 
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     'prefill-chunk': { type: 'string' },
     reference: { type: 'boolean', default: false },
     case: { type: 'string' },
+    table: { type: 'boolean', default: false },
     short: { type: 'boolean', default: false },
   },
 });
@@ -34,7 +36,7 @@ function cliOptions() {
 }
 
 const cases = golden
-  .readGolden(values.model)
+  .readGolden(values.model, values.activations === 'f32' && !values.table)
   .filter((one) => !(values.short && one.long))
   .filter((one) => values.case === undefined || one.prompt.includes(values.case));
 const started_ms = performance.now();
