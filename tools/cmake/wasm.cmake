@@ -57,6 +57,11 @@ function(nonstop_add_module)
   nonstop_wasm_reactor(nonstop)
   set_target_properties(
     nonstop PROPERTIES OUTPUT_NAME "${name}$<$<BOOL:${NONSTOP_WASM_THREADS}>:-mt>")
+  add_custom_command(
+    TARGET nonstop POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DMODULE=$<TARGET_FILE:nonstop> -DTHREADS=${NONSTOP_WASM_THREADS}
+            -DROOT=${CMAKE_SOURCE_DIR} -P ${CMAKE_SOURCE_DIR}/tools/cmake/wasm_opt.cmake
+    COMMENT "Shrinking the module" VERBATIM)
 endfunction()
 
 # What ./test runs to see that the allocator is locked.
