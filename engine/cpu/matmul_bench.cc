@@ -46,9 +46,10 @@ void Benchmark(DType dtype, const Shape& shape, uint32_t token_count) {
   const auto raw = RandomRows(dtype, shape.row_count, shape.column_count, random);
   const auto x = RandomActivations(size_t{token_count} * shape.column_count, random);
   const Target target = TargetOf<vec::Native>();
-  const double pack_begin = Now();
-  const PackedRows rows = PackFor(target, dtype, raw, shape.row_count, shape.column_count);
-  const double pack_seconds = Now() - pack_begin;
+  PackedRows rows = PackFor(target, dtype, raw, shape.row_count, shape.column_count);
+  const double pack_seconds = Measure([&] {
+    target.pack(dtype, raw.data(), 0, shape.row_count, shape.column_count, rows.buffer.data());
+  });
   const PreparedTokens tokens = PrepareFor(target, type, x, shape.column_count);
   std::vector<float> y(size_t{shape.row_count} * token_count);
   const double seconds = Measure([&] {

@@ -91,15 +91,21 @@ std::vector<float> CheckProduct(const Case& c, const Target& target, const Matri
       target.dequantize(tokens.buffer.data() + t * target.q8_row_size_bytes(c.column_count), 0,
                         c.column_count, seen.data());
     }
-    double magnitudes = 0;
-    for (float value : seen) magnitudes += std::fabs(value);
+    double x_magnitudes = 0;
+    for (float value : seen) x_magnitudes += std::fabs(value);
     for (uint32_t r = 0; r < c.row_count; ++r) {
-      double sum = 0;
+      double sum = 0, magnitudes = 0;
       for (uint32_t k = 0; k < c.column_count; ++k) {
-        sum += double{c.weights[size_t{r} * c.column_count + k]} * seen[k];
+        const double product = double{c.weights[size_t{r} * c.column_count + k]} * seen[k];
+        sum += product;
+        magnitudes += std::fabs(product);
       }
+      // f32: at most 140 roundings, each of at most the sum of magnitudes. 8 bits: at most 60, of
+      // parts that may be larger than the weights.
+      const bool is_float = type == ActivationType::kF32 || GetDType(c.dtype).block_length == 1;
+      const double limit = is_float ? 140 * magnitudes : 60 * x_magnitudes * c.part_limit;
       const double error = std::fabs(y[size_t{t} * c.row_count + r] - sum);
-      Require(error <= 3e-7 * magnitudes * c.part_limit + 1e-20);
+      Require(error <= limit * 0x1p-24 + 1e-20);
     }
   }
   return y;

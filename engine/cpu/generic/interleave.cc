@@ -12,19 +12,15 @@
 namespace nonstop::cpu {
 namespace {
 
-// Element sizes of float types are their block sizes.
-void PackFloatGroup(uint32_t element_size_bytes, const std::byte* raw_rows, uint32_t row_count,
-                    uint32_t column_count, std::byte* group) {
+template <class Element>
+void PackFloatGroup(const std::byte* raw_rows, uint32_t row_count, uint32_t column_count,
+                    std::byte* group) {
   for (uint32_t row = 0; row < kGroupRowCount; ++row) {
-    std::byte* to = group + row * element_size_bytes;
+    std::byte* to = group + row * sizeof(Element);
     for (uint32_t column = 0; column < column_count; ++column) {
-      if (row < row_count) {
-        std::memcpy(to, raw_rows, element_size_bytes);
-        raw_rows += element_size_bytes;
-      } else {
-        std::memset(to, 0, element_size_bytes);
-      }
-      to += kGroupRowCount * element_size_bytes;
+      const std::byte* from = raw_rows + (size_t{row} * column_count + column) * sizeof(Element);
+      StoreLe(to, row < row_count ? LoadLe<Element>(from) : Element{0});
+      to += kGroupRowCount * sizeof(Element);
     }
   }
 }
@@ -61,8 +57,11 @@ void PackInterleaved(DType dtype, const std::byte* raw_rows, uint32_t row_begin,
     const uint32_t count = std::min(kGroupRowCount, row_count - done);
     if (layout != nullptr) {
       PackGroup<kByteDot>(*layout, rows, count, column_count, group);
+    } else if (GetDType(dtype).block_size_bytes == sizeof(uint16_t)) {
+      PackFloatGroup<uint16_t>(rows, count, column_count, group);
     } else {
-      PackFloatGroup(GetDType(dtype).block_size_bytes, rows, count, column_count, group);
+      CHECK(dtype == DType::kF32);
+      PackFloatGroup<uint32_t>(rows, count, column_count, group);
     }
   }
 }

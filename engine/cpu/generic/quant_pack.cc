@@ -125,17 +125,32 @@ void PutHeader(const QuantLayout& layout, const RawBlock& raw, uint32_t row, std
   }
 }
 
-// The planes are zero where nothing has been put yet.
+// Where row 0's columns lie in a plane; row r's are RowOffset(r) bytes further on.
+struct PlaneMap {
+  uint16_t byte[kTileColumnCount];
+  uint8_t shift[kTileColumnCount];
+
+  template <bool kByteDot>
+  void Fill(const QuantLayout& layout, int bits) {
+    for (uint32_t column = 0; column < kTileColumnCount; ++column) {
+      const BitPlace place = PlaceInPlane<kByteDot>(layout, bits, 0, column);
+      byte[column] = static_cast<uint16_t>(place.byte);
+      shift[column] = static_cast<uint8_t>(place.shift);
+    }
+  }
+};
+
 template <bool kByteDot>
-void PutQuants(const QuantLayout& layout, const uint8_t* q, uint32_t row, uint8_t* planes) {
-  uint8_t* high_plane = planes + layout.PlaneSizeBytes(layout.low_bits);
-  const int low_mask = (1 << layout.low_bits) - 1;
+constexpr uint32_t RowOffset(const QuantLayout& layout, uint32_t row) {
+  const bool has_byte_lanes = kByteDot || !layout.is_signed;  // 4 bytes a row, else 2
+  return row / 4 * 16 + row % 4 * (has_byte_lanes ? 4 : 2);
+}
+
+// The plane is zero where nothing has been put yet.
+void PutBits(const PlaneMap& map, const uint8_t* q, int right_shift, int mask, uint8_t* plane) {
   for (uint32_t column = 0; column < kTileColumnCount; ++column) {
-    const BitPlace low = PlaceInPlane<kByteDot>(layout, layout.low_bits, row, column);
-    planes[low.byte] |= static_cast<uint8_t>((q[column] & low_mask) << low.shift);
-    if (layout.high_bits == 0) continue;
-    const BitPlace high = PlaceInPlane<kByteDot>(layout, layout.high_bits, row, column);
-    high_plane[high.byte] |= static_cast<uint8_t>(q[column] >> layout.low_bits << high.shift);
+    const int bits = q[column] >> right_shift & mask;
+    plane[map.byte[column]] |= static_cast<uint8_t>(bits << map.shift[column]);
   }
 }
 
@@ -196,8 +211,12 @@ void PackGroup(const QuantLayout& layout, const std::byte* raw_rows, uint32_t ro
   const uint32_t raw_block_size_bytes = GetDType(layout.dtype).block_size_bytes;
   const auto* raw = reinterpret_cast<const uint8_t*>(raw_rows);
   std::memset(group, 0, size_t{block_count} * layout.BlockSizeBytes());
+  PlaneMap low, high;
+  low.Fill<kByteDot>(layout, layout.low_bits);
+  if (layout.high_bits != 0) high.Fill<kByteDot>(layout, layout.high_bits);
   RawBlock block = {};
   for (uint32_t row = 0; row < row_count; ++row) {
+    const uint32_t row_offset = RowOffset<kByteDot>(layout, row);
     std::byte* header = group;
     for (uint32_t i = 0; i < block_count; ++i, raw += raw_block_size_bytes) {
       TakeApart(layout, raw, &block);
@@ -208,8 +227,12 @@ void PackGroup(const QuantLayout& layout, const std::byte* raw_rows, uint32_t ro
           tile[row] = block.tile_scales[t][0];
           tile[8 + row] = block.tile_scales[t][1];
         }
-        PutQuants<kByteDot>(layout, block.q + t * kTileColumnCount, row,
-                            tile + layout.TileScalesSizeBytes());
+        const uint8_t* q = block.q + t * kTileColumnCount;
+        uint8_t* plane = tile + layout.TileScalesSizeBytes() + row_offset;
+        PutBits(low, q, 0, (1 << layout.low_bits) - 1, plane);
+        if (layout.high_bits == 0) continue;
+        plane += layout.PlaneSizeBytes(layout.low_bits);
+        PutBits(high, q, layout.low_bits, (1 << layout.high_bits) - 1, plane);
       }
       header += layout.BlockSizeBytes();
     }
