@@ -6,6 +6,7 @@ Each child has its own process group and a time limit; whatever it started ends 
 import atexit
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODE24 = ROOT / ".deps/node24/bin/node"
 NODE20 = ROOT / ".deps/node20/bin/node"
 LOGS = ROOT / "build/test-logs"
+
+NINJA_PROGRESS = re.compile(r"\[\d+/\d+\] (Building|Linking|Re-checking|Shrinking)")
 
 _groups = set()
 
@@ -91,7 +94,8 @@ def run(command, limit_s=600, env=None, show="all"):
         status = None
         print(f"  `{' '.join(command)}` was ended after its limit of ({limit_s}) s.", flush=True)
     if show == "failure" and status != 0:
-        for line in output.splitlines()[-60:]:
+        lines = [line for line in output.splitlines() if not NINJA_PROGRESS.match(line)]
+        for line in lines[-60:]:
             print(f"  {line}")
         print(f"  `{' '.join(command)}` ended with status ({status}).", flush=True)
     return Run(status, output)
