@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/exact_math.h"
 #include "cpu/step.h"
 
 namespace nonstop::cpu {
@@ -38,10 +39,15 @@ float Apply(OpKind op, const OpAttributes& params, float a, float b) {
     case OpKind::kAddBias: return a + b;
     case OpKind::kMul: return a * b;
     case OpKind::kScale: return a * params.scale;
-    case OpKind::kSilu: return a / (1.0f + std::exp(-a));
-    case OpKind::kGelu:
-      return 0.5f * a * (1.0f + std::tanh(0.79788456080286535588f * a * (1.0f + 0.044715f * a * a)));
-    case OpKind::kSoftCap: return params.soft_cap * std::tanh(a / params.soft_cap);
+    case OpKind::kSilu: return static_cast<float>(a / (1.0 + ExactExp(-double{a})));
+    case OpKind::kGelu: {
+      const double x = a;
+      constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
+      return static_cast<float>(0.5 * x *
+                                (1.0 + ExactTanh(kSqrtTwoOverPi * x * (1.0 + 0.044715 * x * x))));
+    }
+    case OpKind::kSoftCap: 
+      return static_cast<float>(params.soft_cap * ExactTanh(double{a} / params.soft_cap));
     case OpKind::kSquare: return a * a;
     case OpKind::kAddScalar: return a + params.eps;
     case OpKind::kRsqrt: return 1.0f / std::sqrt(a);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/exact_math.h"
 #include "base/format.h"
 #include "model/registry.h"
 
@@ -160,8 +161,8 @@ Result<RopeScaling> ReadRopeScaling(const KeyReader& keys, const ModelSpec& spec
 // Source: Peng et al., "YaRN", 2023, section 3.2, with llama.cpp's rounding of the ramp's ends.
 double YarnMix(const RopeScaling& scaling, double base, uint32_t rotated_dim, uint32_t pair) {
   const auto correction_dim = [&](double rotations) {
-    return rotated_dim * std::log(scaling.original_context / (rotations * 2.0 * 3.14159265358979)) /
-           (2.0 * std::log(base));
+    return rotated_dim * ExactLog(scaling.original_context / (rotations * 2.0 * 3.14159265358979)) /
+           (2.0 * ExactLog(base));
   };
   const double low = std::max(0.0, std::floor(correction_dim(scaling.beta_fast)));
   const double high =
@@ -175,13 +176,13 @@ RopeFrequencies MakeRope(const char* name, uint32_t rotated_dim, double base,
   RopeFrequencies rope{.name = name, .values = {}, .magnitude = scaling.attention_factor};
   const bool is_yarn = scaling.type == "yarn";
   for (uint32_t i = 0; i < rotated_dim / 2; ++i) {
-    const double own = std::pow(base, -2.0 * i / rotated_dim);
+    const double own = ExactPow(base, -2.0 * i / rotated_dim);
     const double mix = is_yarn ? YarnMix(scaling, base, rotated_dim, i) : 0.0;
     rope.values.push_back(
         static_cast<float>(own * (scaling.frequency_scale * (1.0 - mix) + mix)));
   }
   if (is_yarn) {
-    rope.magnitude *= static_cast<float>(1.0 - 0.1 * std::log(scaling.frequency_scale));
+    rope.magnitude *= static_cast<float>(1.0 - 0.1 * ExactLog(scaling.frequency_scale));
   }
   return rope;
 }

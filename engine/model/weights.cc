@@ -44,6 +44,7 @@ Status WeightStore::Begin(const GgufTensor& tensor) {
                      static_cast<unsigned long long>(tensor.row_count()));
   }
   auto stored = std::make_unique<StoredMatrix>();
+  stored->name = tensor.name;
   cpu::Matrix& matrix = stored->matrix;
   matrix.dtype = tensor.dtype;
   matrix.row_count = static_cast<uint32_t>(tensor.row_count());
@@ -57,7 +58,7 @@ Status WeightStore::Begin(const GgufTensor& tensor) {
   matrix.data = stored->storage.data();
   size_bytes_ += size_bytes;
   open_ = stored.get();
-  matrices_[tensor.name] = std::move(stored);
+  matrices_.push_back(std::move(stored));
   return {};
 }
 
@@ -113,7 +114,7 @@ Status WeightStore::End() {
     DequantizeRow(tensor_->dtype, pending_.data(), static_cast<uint32_t>(values.size()),
                   values.data());
     size_bytes_ += values.size() * sizeof(float);
-    vectors_[tensor_->name] = std::move(values);
+    vectors_.emplace_back(tensor_->name, std::move(values));
   } else {
     const uint32_t left = open_->matrix.row_count - packed_row_count_;
     if (left > 0) TRY(PackWhole(pending_, left));
@@ -126,14 +127,17 @@ Status WeightStore::End() {
 }
 
 const cpu::Matrix* WeightStore::FindMatrix(std::string_view name) const {
-  const auto found = matrices_.find(std::string(name));
-  if (found == matrices_.end() || !found->second->is_complete) return nullptr;
-  return &found->second->matrix;
+  for (const auto& stored : matrices_) {
+    if (stored->name == name) return stored->is_complete ? &stored->matrix : nullptr;
+  }
+  return nullptr;
 }
 
 const std::vector<float>* WeightStore::FindVector(std::string_view name) const {
-  const auto found = vectors_.find(std::string(name));
-  return found == vectors_.end() ? nullptr : &found->second;
+  for (const auto& [stored_name, values] : vectors_) {
+    if (stored_name == name) return &values;
+  }
+  return nullptr;
 }
 
 }  // namespace nonstop

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/bytes.h"
@@ -36,6 +35,7 @@ class WeightStore {
 
  private:
   struct StoredMatrix {
+    std::string name;
     cpu::Matrix matrix;
     AlignedBuffer storage;
     bool is_complete = false;
@@ -48,8 +48,9 @@ class WeightStore {
   Status End();
 
   WeightOptions options_;
-  std::unordered_map<std::string, std::unique_ptr<StoredMatrix>> matrices_;
-  std::unordered_map<std::string, std::vector<float>> vectors_;
+  // In the order of loading; searched from the front (a few hundred names, once per model).
+  std::vector<std::unique_ptr<StoredMatrix>> matrices_;
+  std::vector<std::pair<std::string, std::vector<float>>> vectors_;
   uint64_t size_bytes_ = 0;
 
   // The tensor that is coming in.

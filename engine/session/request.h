@@ -72,7 +72,7 @@ struct Request {
         tokens(options.prompt),
         pages(pool),
         sampler(options.sampling, options.biases),
-        detokenizer(tokenizer, options.shows_special),
+        detokenizer(tokenizer, options.shows_special, /*starts_text=*/false),
         stop(std::move(stop_strings)) {}
 
   uint32_t prompt_count() const { return static_cast<uint32_t>(options.prompt.size()); }

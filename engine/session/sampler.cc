@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "session/exact_math.h"
+#include "base/exact_math.h"
 
 namespace nonstop {
 namespace {

@@ -6,10 +6,13 @@ float64, with the order of additions that sampler.h defines: the C++ must give t
 Formulas: llama.cpp, src/llama-sampler.cpp; Philox: Salmon et al. 2011. Needs numpy and mpmath.
 """
 import math
+import pathlib
 import struct
+import sys
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "base"))
 from exact_math_reference import Lcg, bits, exact_exp, exact_log, fnv
 
 F = np.float32

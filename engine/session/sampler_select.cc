@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/sort.h"
-#include "session/exact_math.h"
+#include "base/exact_math.h"
 
 namespace nonstop::sampling {
 namespace {

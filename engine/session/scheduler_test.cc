@@ -82,6 +82,26 @@ TEST(Scheduler, RefusesWrongRequests) {
   EXPECT_EQ(engine->Run(Greedy(Prompt(3), 2)).tokens.size(), 2u);
 }
 
+// mistral's vocabulary adds a space prefix: a reply that goes on with a new word keeps its space.
+TEST(Scheduler, AReplyKeepsTheSpaceOfItsFirstWord) {
+  auto engine = TestEngine::Load({TestDataPath("tiny/mistral.gguf")}, SmallContext());
+  ASSERT_TRUE(engine.ok());
+  const Tokenizer& tokenizer = *(*engine)->engine().tokenizer();
+  ASSERT_TRUE(tokenizer.adds_space_prefix());
+  TokenId word = kNoToken;
+  for (TokenId id = 0; id < 291 && word == kNoToken; ++id) {
+    std::string piece;
+    tokenizer.AppendPiece(id, false, &piece);
+    if (piece.size() > 1 && piece[0] == ' ') word = id;
+  }
+  ASSERT_NE(word, kNoToken);
+  RequestOptions options = Greedy(Prompt(3), 1);
+  options.forced = {word};
+  std::string piece;
+  tokenizer.AppendPiece(word, false, &piece);
+  EXPECT_EQ((*engine)->Run(options).text, piece);
+}
+
 TEST(Scheduler, ALogitBiasForbidsAToken) {
   auto engine = LoadTiny(SmallContext());
   const TokenId first = engine->Run(Greedy(Prompt(5), 1)).tokens[0];

@@ -16,10 +16,11 @@ bool MayBeSecond(uint8_t first, uint8_t byte) {
 
 }  // namespace
 
-StreamingDetokenizer::StreamingDetokenizer(const Tokenizer& tokenizer, bool with_special)
+StreamingDetokenizer::StreamingDetokenizer(const Tokenizer& tokenizer, bool with_special,
+                                           bool starts_text)
     : tokenizer_(&tokenizer),
       with_special_(with_special),
-      drops_space_(tokenizer.adds_space_prefix()) {}
+      drops_space_(starts_text && tokenizer.adds_space_prefix()) {}
 
 void StreamingDetokenizer::Push(TokenId id, std::string* out) {
   piece_.clear();

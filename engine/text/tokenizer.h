@@ -66,10 +66,11 @@ class Tokenizer {
 // Turns a stream of tokens into text. Never emits half a UTF-8 sequence; what cannot become valid
 // (or is left at the end) is emitted as U+FFFD, one for each maximal part as in the Unicode
 // standard and the web's TextDecoder. Drops the leading space that SentencePiece's
-// space prefix adds, where llama.cpp's detokenizer does: from the first token only.
+// space prefix adds, where llama.cpp's detokenizer does: from the first token only, and only if the
+// tokens start a text (a reply continues its prompt: its first token keeps its space).
 class StreamingDetokenizer {
  public:
-  StreamingDetokenizer(const Tokenizer& tokenizer, bool with_special);
+  StreamingDetokenizer(const Tokenizer& tokenizer, bool with_special, bool starts_text = true);
   // Appends the text that became complete.
   void Push(TokenId id, std::string* out);
   void Finish(std::string* out);

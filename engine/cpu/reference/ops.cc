@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/exact_math.h"
 #include "base/half.h"
 
 namespace nonstop::cpu::reference {
@@ -27,7 +28,7 @@ double Score(const AttentionArgs& args, const float* q, uint32_t token) {
   double sum = 0;
   for (uint32_t i = 0; i < args.head_dim; ++i) sum += double{q[i]} * LoadKv(k, i, args.kv_type);
   sum *= args.scale;
-  return args.soft_cap == 0 ? sum : args.soft_cap * std::tanh(sum / args.soft_cap);
+  return args.soft_cap == 0 ? sum : args.soft_cap * ExactTanh(sum / args.soft_cap);
 }
 
 void AttendHead(const AttentionArgs& args, const float* q, float* out) {
@@ -38,14 +39,14 @@ void AttendHead(const AttentionArgs& args, const float* q, float* out) {
   }
   double total = 0;
   for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
-    total += std::exp(args.scratch[token - args.token_begin] - largest);
+    total += ExactExp(args.scratch[token - args.token_begin] - largest);
   }
   for (uint32_t i = 0; i < args.head_dim; ++i) {
     double sum = 0;
     for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
       const std::byte* v = KvRow(args, args.v_offset_bytes, token);
       sum +=
-          std::exp(args.scratch[token - args.token_begin] - largest) * LoadKv(v, i, args.kv_type);
+          ExactExp(args.scratch[token - args.token_begin] - largest) * LoadKv(v, i, args.kv_type);
     }
     out[i] = static_cast<float>(sum / total);
   }
@@ -63,7 +64,7 @@ void RmsNorm(const float* x, const float* w, uint32_t length, float eps, float* 
 void SiluMul(const float* gate, const float* up, uint32_t length, float* y) {
   for (uint32_t i = 0; i < length; ++i) {
     const double g = gate[i];
-    y[i] = static_cast<float>(g / (1.0 + std::exp(-g)) * up[i]);
+    y[i] = static_cast<float>(g / (1.0 + ExactExp(-g)) * up[i]);
   }
 }
 
@@ -71,7 +72,7 @@ void GeluMul(const float* gate, const float* up, uint32_t length, float* y) {
   constexpr double kSqrt2OverPi = 0.79788456080286535588;
   for (uint32_t i = 0; i < length; ++i) {
     const double g = gate[i];
-    const double gelu = 0.5 * g * (1.0 + std::tanh(kSqrt2OverPi * g * (1.0 + 0.044715 * g * g)));
+    const double gelu = 0.5 * g * (1.0 + ExactTanh(kSqrt2OverPi * g * (1.0 + 0.044715 * g * g)));
     y[i] = static_cast<float>(gelu * up[i]);
   }
 }
@@ -86,7 +87,7 @@ void Scale(const float* x, float factor, uint32_t length, float* y) {
 
 void SoftCap(const float* x, float cap, uint32_t length, float* y) {
   for (uint32_t i = 0; i < length; ++i) {
-    y[i] = static_cast<float>(cap * std::tanh(double{x[i]} / cap));
+    y[i] = static_cast<float>(cap * ExactTanh(double{x[i]} / cap));
   }
 }
 
@@ -94,8 +95,9 @@ void RopeTable(uint32_t position, const float* frequencies, uint32_t pair_count,
                float* cos_sin) {
   for (uint32_t i = 0; i < pair_count; ++i) {
     const double angle = double{frequencies[i]} * position;
-    cos_sin[i] = static_cast<float>(std::cos(angle) * magnitude);
-    cos_sin[pair_count + i] = static_cast<float>(std::sin(angle) * magnitude);
+    const CosSin rotated = ExactCosSin(angle);
+    cos_sin[i] = static_cast<float>(rotated.cosine * magnitude);
+    cos_sin[pair_count + i] = static_cast<float>(rotated.sine * magnitude);
   }
 }
 
