@@ -123,8 +123,9 @@ Status CreateEngine(uint32_t options_ptr) {
                      given.backend);
   }
   if (given.kv_type > 1 || given.activation_type > 1) {
-    return MakeError(ErrorCode::kInvalidArgument, "KV type (%u) or activation type (%u) is unknown.",
-                     given.kv_type, given.activation_type);
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "KV type (%u) or activation type (%u) is unknown.", given.kv_type,
+                     given.activation_type);
   }
   EngineOptions options;
   options.uses_reference = given.backend == static_cast<uint32_t>(NsBackend::kCpuReference);
@@ -141,8 +142,8 @@ Status CreateEngine(uint32_t options_ptr) {
   Module& module = GetModule();
   module.engine.reset();
   module.events.Clear();
-  ASSIGN_OR_RETURN(module.engine, Engine::Create(options, &module.clock, &module.events,
-                                                  &module.pool));
+  ASSIGN_OR_RETURN(module.engine,
+                   Engine::Create(options, &module.clock, &module.events, &module.pool));
   return {};
 }
 
@@ -212,7 +213,8 @@ Result<uint32_t> Tokenize(uint32_t text_ptr, uint32_t text_size, uint32_t flags)
   const std::vector<TokenId> ids =
       tokenizer->Encode({text.data(), text.size()},
                         {.add_special = (flags & 1u) != 0, .parse_special = (flags & 2u) != 0});
-  GetModule().result.assign(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(TokenId));
+  GetModule().result.assign(reinterpret_cast<const char*>(ids.data()),
+                            ids.size() * sizeof(TokenId));
   return static_cast<uint32_t>(ids.size());
 }
 

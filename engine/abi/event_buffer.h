@@ -1,5 +1,5 @@
-// Results as records in linear memory (abi.h), in the order in which they came about. The host reads
-// them after each pump and clears.
+// Results as records in linear memory (abi.h), in the order in which they came about. The host
+// reads them after each pump and clears.
 #pragma once
 
 #include <vector>

@@ -9,10 +9,10 @@ namespace nonstop {
 
 }  // namespace nonstop
 
-#define CHECK(condition)                                               \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? (void)0         \
-                                                     : ::nonstop::CheckFailed( \
-                                                           #condition, __FILE_NAME__, __LINE__))
+#define CHECK(condition)                             \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? (void)0                                     \
+       : ::nonstop::CheckFailed(#condition, __FILE_NAME__, __LINE__))
 
 #ifdef NDEBUG
 #define DCHECK(condition) ((void)0)

@@ -1,6 +1,6 @@
-// The natural logarithm, sine and cosine of exact_math.h. The logarithm: With x = 2^e * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)),
-// s = f / (2 + f) and z = s^2: log(1 + f) = 2 atanh(s) = f - s * (f - R),
-// R = 2 * (z/3 + z^2/5 + z^3/7 + ...). f is exact, so the last subtraction rounds about once.
+// The natural logarithm, sine and cosine of exact_math.h. The logarithm: With x = 2^e * (1 + f), 1
+// + f in [sqrt(1/2), sqrt(2)), s = f / (2 + f) and z = s^2: log(1 + f) = 2 atanh(s) = f - s * (f -
+// R), R = 2 * (z/3 + z^2/5 + z^3/7 + ...). f is exact, so the last subtraction rounds about once.
 #include "base/exact_math.h"
 
 namespace nonstop {
@@ -57,10 +57,14 @@ CosSin ExactCosSin(double x) {
   const double sine = r + r * TrigonometricSeries(z, 3);
   const double cosine = 1.0 + TrigonometricSeries(z, 2);
   switch (std::bit_cast<uint64_t>(shifted) & 3) {  // the quadrant
-    case 0: return {cosine, sine};
-    case 1: return {-sine, cosine};
-    case 2: return {-cosine, -sine};
-    default: return {sine, -cosine};
+    case 0:
+      return {cosine, sine};
+    case 1:
+      return {-sine, cosine};
+    case 2:
+      return {-cosine, -sine};
+    default:
+      return {sine, -cosine};
   }
 }
 

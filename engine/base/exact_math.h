@@ -1,9 +1,9 @@
 // exp and log with the same bits on every platform: IEEE additions, multiplications and divisions
 // in a written order, no libm, no fused multiply-add. (WebAssembly, x86 and Arm then agree; a libm
-// would not, and costs the module 25 KB.) The pragmas hold against -ffp-contract=on; =fast would override them, so the build
-// says =off and the hashes in the tests would notice. The series are Taylor's, long enough that
-// rounding dominates. exact_math_reference.py repeats them in Python and compares them with mpmath:
-// exp within 1 ulp, log within 1 ulp.
+// would not, and costs the module 25 KB.) The pragmas hold against -ffp-contract=on; =fast would
+// override them, so the build says =off and the hashes in the tests would notice. The series are
+// Taylor's, long enough that rounding dominates. exact_math_reference.py repeats them in Python and
+// compares them with mpmath: exp within 1 ulp, log within 1 ulp.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// f16 and bf16 as bits <-> f32. Exact to f32, round to nearest even from f32; NaN and infinity kept.
-// Source: IEEE 754-2008 binary16.
+// f16 and bf16 as bits <-> f32. Exact to f32, round to nearest even from f32; NaN and infinity
+// kept. Source: IEEE 754-2008 binary16.
 #pragma once
 
 #include <bit>

@@ -54,11 +54,12 @@ struct [[nodiscard]] Error {
   Error With(std::string_view context) &&;
 };
 
-// printf-style constructor: MakeError(ErrorCode::kTruncated, "Tensor \"%s\" ends at byte (%llu)...")
+// printf-style constructor: MakeError(ErrorCode::kTruncated, "Tensor \"%s\" ends at byte
+// (%llu)...")
 [[gnu::format(printf, 2, 3)]] Error MakeError(ErrorCode code, const char* format, ...);
 
-// Owns an Error on the heap. Results carry errors as one pointer, so that the code of passing one on,
-// which is everywhere, is small.
+// Owns an Error on the heap. Results carry errors as one pointer, so that the code of passing one
+// on, which is everywhere, is small.
 class [[nodiscard]] ErrorBox {
  public:
   ErrorBox() = default;
@@ -87,13 +88,12 @@ class [[nodiscard]] ErrorBox {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) { new (&value_) T(std::move(value)); }         // NOLINT(*-explicit-*)
-  Result(Error error) : error_(std::move(error)) {}              // NOLINT(*-explicit-*)
-  Result(ErrorBox error) : error_(std::move(error)) {            // NOLINT(*-explicit-*)
+  Result(T value) { new (&value_) T(std::move(value)); }  // NOLINT(*-explicit-*)
+  Result(Error error) : error_(std::move(error)) {}       // NOLINT(*-explicit-*)
+  Result(ErrorBox error) : error_(std::move(error)) {     // NOLINT(*-explicit-*)
     CHECK(!error_.is_empty());
   }
-  Result(Result&& other) noexcept
-      : error_(std::move(other.error_)), is_taken_(other.is_taken_) {
+  Result(Result&& other) noexcept : error_(std::move(other.error_)), is_taken_(other.is_taken_) {
     // A result whose error was taken or moved has neither: it may only be destroyed.
     if (!error_.is_empty()) {
       other.is_taken_ = true;
@@ -186,15 +186,15 @@ using Status = Result<void>;
 #define NONSTOP_CONCAT(a, b) NONSTOP_CONCAT_INNER(a, b)
 
 // TRY(expression): returns its Error from the enclosing function, if it has one.
-#define TRY(expression)                                                     \
-  do {                                                                      \
-    auto&& try_result = (expression);                                       \
-    if (!try_result.ok()) return try_result.TakeError();            \
+#define TRY(expression)                                  \
+  do {                                                   \
+    auto&& try_result = (expression);                    \
+    if (!try_result.ok()) return try_result.TakeError(); \
   } while (0)
 
 // ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns F's Error.
-#define ASSIGN_OR_RETURN(declaration, expression)                                          \
-  auto NONSTOP_CONCAT(result_, __LINE__) = (expression);                                   \
-  if (!NONSTOP_CONCAT(result_, __LINE__).ok())                                             \
-    return NONSTOP_CONCAT(result_, __LINE__).TakeError();                                  \
+#define ASSIGN_OR_RETURN(declaration, expression)         \
+  auto NONSTOP_CONCAT(result_, __LINE__) = (expression);  \
+  if (!NONSTOP_CONCAT(result_, __LINE__).ok())            \
+    return NONSTOP_CONCAT(result_, __LINE__).TakeError(); \
   declaration = std::move(NONSTOP_CONCAT(result_, __LINE__)).value()

@@ -1,5 +1,5 @@
-// A heap sort of a few dozen instructions, for lists that are sorted once per model: every std::sort
-// adds 6 to 15 KB to the module. Not stable: order ties in `is_less`.
+// A heap sort of a few dozen instructions, for lists that are sorted once per model: every
+// std::sort adds 6 to 15 KB to the module. Not stable: order ties in `is_less`.
 #pragma once
 
 #include <cstddef>

@@ -10,8 +10,8 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::Create(const Plan& prefill, cons
                          .layer_count = spec.layer_count,
                          .kv_head_count = spec.kv_head_count,
                          .head_dim = spec.head_dim};
-  auto backend = std::unique_ptr<CpuBackend>(
-      new CpuBackend(prefill, decode, weights, shape, pool, options));
+  auto backend =
+      std::unique_ptr<CpuBackend>(new CpuBackend(prefill, decode, weights, shape, pool, options));
   const ExecutorOptions executor_options = {.uses_reference = options.uses_reference,
                                             .activation = options.activation,
                                             .part_count = options.thread_count,

@@ -49,8 +49,7 @@ Result<Operand> Executor::BindOperand(const Binding& binding, const OpAttributes
   operand.row_begin = value.row_begin;
   operand.row_count = value.row_count;
   if (binding.buffer == BufferKind::kArena) {
-    operand.rows =
-        reinterpret_cast<float*>(arenas_[binding.arena].data() + binding.offset_bytes);
+    operand.rows = reinterpret_cast<float*>(arenas_[binding.arena].data() + binding.offset_bytes);
   } else if (binding.buffer == BufferKind::kConstant) {
     operand.rope_table = RopeTableIndex(value.name, params.rope_magnitude);
   } else if (binding.buffer == BufferKind::kWeight && value.row_count != 0) {

@@ -15,20 +15,20 @@ namespace nonstop::cpu {
 struct ExecutorOptions {
   bool uses_reference = false;
   ActivationType activation = ActivationType::kQ8;
-  uint32_t part_count = 1;        // threads
-  uint32_t context_length = 0;    // bounds the attention scratch
+  uint32_t part_count = 1;      // threads
+  uint32_t context_length = 0;  // bounds the attention scratch
 };
 
 class Executor {
  public:
-  // The plan, weights and cache must outlive the executor. `ropes` are the model's frequencies, which
-  // the plan's constants name.
+  // The plan, weights and cache must outlive the executor. `ropes` are the model's frequencies,
+  // which the plan's constants name.
   static Result<std::unique_ptr<Executor>> Create(const Plan& plan, const WeightStore& weights,
                                                   std::span<const RopeFrequencies> ropes,
                                                   KvStore* kv, const ExecutorOptions& options);
 
-  // The batch's spans must stay valid until the last step has run. Every page that its rows touch must
-  // exist (KvStore::EnsurePage).
+  // The batch's spans must stay valid until the last step has run. Every page that its rows touch
+  // must exist (KvStore::EnsurePage).
   void Begin(const Batch& batch);
   size_t step_count() const { return steps_.size(); }
   // Parts 0 .. part_count - 1 of one step may run at the same time; steps run in order.

@@ -6,23 +6,14 @@
 namespace nonstop::cpu {
 
 const KernelSet kGenericKernels = {
-    "generic", MatMul,    RmsNorm, SiluMul, GeluMul,   Add,
-    Scale,     SoftCap,   RopeTable, Rope,  StoreKv,   Attention,
+    "generic", MatMul,  RmsNorm,   SiluMul, GeluMul, Add,
+    Scale,     SoftCap, RopeTable, Rope,    StoreKv, Attention,
 };
 
 const KernelSet kReferenceKernels = {
-    "reference",
-    reference::MatMul,
-    reference::RmsNorm,
-    reference::SiluMul,
-    reference::GeluMul,
-    reference::Add,
-    reference::Scale,
-    reference::SoftCap,
-    reference::RopeTable,
-    reference::Rope,
-    reference::StoreKv,
-    reference::Attention,
+    "reference",          reference::MatMul, reference::RmsNorm, reference::SiluMul,
+    reference::GeluMul,   reference::Add,    reference::Scale,   reference::SoftCap,
+    reference::RopeTable, reference::Rope,   reference::StoreKv, reference::Attention,
 };
 
 }  // namespace nonstop::cpu

@@ -20,9 +20,7 @@ struct KvShape {
 
   uint64_t row_size_bytes() const { return head_dim * (type == KvType::kF16 ? 2u : 4u); }
   uint64_t head_size_bytes() const { return row_size_bytes() * kKvPageTokenCount; }
-  uint64_t page_size_bytes() const {
-    return head_size_bytes() * kv_head_count * 2 * layer_count;
-  }
+  uint64_t page_size_bytes() const { return head_size_bytes() * kv_head_count * 2 * layer_count; }
   // From a page's base to one head's K rows, or V rows.
   uint64_t HeadOffset(uint32_t layer, bool is_value, uint32_t kv_head) const {
     return ((uint64_t{layer} * 2 + (is_value ? 1 : 0)) * kv_head_count + kv_head) *

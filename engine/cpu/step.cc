@@ -50,8 +50,10 @@ void Multiply(const StepContext& context, const Operand& w, uint32_t begin, uint
 
 StepFunction FindStepFunction(OpKind op) {
   switch (op) {
-    case OpKind::kEmbed: return RunEmbed;
-    case OpKind::kMatMul: return RunMatMul;
+    case OpKind::kEmbed:
+      return RunEmbed;
+    case OpKind::kMatMul:
+      return RunMatMul;
     case OpKind::kAddBias:
     case OpKind::kAdd:
     case OpKind::kMul:
@@ -61,21 +63,34 @@ StepFunction FindStepFunction(OpKind op) {
     case OpKind::kSoftCap:
     case OpKind::kSquare:
     case OpKind::kAddScalar:
-    case OpKind::kRsqrt: return RunElementwise;
+    case OpKind::kRsqrt:
+      return RunElementwise;
     case OpKind::kGroupMean:
     case OpKind::kMulGroup:
-    case OpKind::kMulWeight: return RunGroupwise;
-    case OpKind::kRope: return RunRope;
-    case OpKind::kKvWrite: return RunKvWrite;
-    case OpKind::kAttention: return RunAttention;
-    case OpKind::kSelectRows: return RunSelectRows;
-    case OpKind::kRmsNorm: return RunRmsNorm;
-    case OpKind::kNormMatMul: return RunNormMatMul;
-    case OpKind::kMatMulAdd: return RunMatMulAdd;
-    case OpKind::kNormAdd: return RunNormAdd;
-    case OpKind::kNormGateUp: return RunNormGateUp;
-    case OpKind::kNormQkv: return RunNormQkv;
-    case OpKind::kCount: break;
+    case OpKind::kMulWeight:
+      return RunGroupwise;
+    case OpKind::kRope:
+      return RunRope;
+    case OpKind::kKvWrite:
+      return RunKvWrite;
+    case OpKind::kAttention:
+      return RunAttention;
+    case OpKind::kSelectRows:
+      return RunSelectRows;
+    case OpKind::kRmsNorm:
+      return RunRmsNorm;
+    case OpKind::kNormMatMul:
+      return RunNormMatMul;
+    case OpKind::kMatMulAdd:
+      return RunMatMulAdd;
+    case OpKind::kNormAdd:
+      return RunNormAdd;
+    case OpKind::kNormGateUp:
+      return RunNormGateUp;
+    case OpKind::kNormQkv:
+      return RunNormQkv;
+    case OpKind::kCount:
+      break;
   }
   return nullptr;
 }

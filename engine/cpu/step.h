@@ -1,6 +1,6 @@
 // One step of a plan bound to memory, and the function that runs a part of it.
-// A step function is a function of (part, part_count): the parts of one step may run at the same time
-// on several threads, write disjoint memory, and give the same bits however many there are.
+// A step function is a function of (part, part_count): the parts of one step may run at the same
+// time on several threads, write disjoint memory, and give the same bits however many there are.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct Operand {
   bool is_present = false;
   RowSpace row_space = RowSpace::kTokens;
   uint32_t width = 0;
-  float* rows = nullptr;              // activations: (rows, width)
-  const Matrix* matrix = nullptr;     // weights: rows [row_begin, row_begin + row_count) of it
+  float* rows = nullptr;           // activations: (rows, width)
+  const Matrix* matrix = nullptr;  // weights: rows [row_begin, row_begin + row_count) of it
   uint32_t row_begin = 0;
   uint32_t row_count = 0;
   const float* vector = nullptr;
-  uint32_t rope_table = 0;            // constants: index into RunState::rope_tables
+  uint32_t rope_table = 0;  // constants: index into RunState::rope_tables
 
   const float* row(uint32_t index) const { return rows + size_t{index} * width; }
   float* row(uint32_t index) { return rows + size_t{index} * width; }
@@ -32,8 +32,8 @@ struct Operand {
 // What all steps of one run share; made by CpuExecutor::Begin.
 struct RunState {
   Batch batch;
-  std::vector<std::vector<std::byte*>> pages;          // of each sequence
-  std::vector<std::vector<float>> rope_tables;         // (tokens, 2 * pair_count)
+  std::vector<std::vector<std::byte*>> pages;   // of each sequence
+  std::vector<std::vector<float>> rope_tables;  // (tokens, 2 * pair_count)
   KvShape kv;
 };
 

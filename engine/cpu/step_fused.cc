@@ -137,8 +137,7 @@ class HeadWriter {
   }
 
   void Rotate() {
-    const RopeStyle style =
-        params_.rope_halves != 0 ? RopeStyle::kHalves : RopeStyle::kAdjacent;
+    const RopeStyle style = params_.rope_halves != 0 ? RopeStyle::kHalves : RopeStyle::kAdjacent;
     for (uint32_t t = 0; t < TokenCount(); ++t) {
       context_.kernels.rope(Row(t), 1, params_.head_dim,
                             rope_table_.data() + size_t{t} * params_.rotated_dim,

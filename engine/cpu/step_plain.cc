@@ -1,5 +1,5 @@
-// The plain ops, one function an op or a family. Rows are split among the parts, but for the products,
-// which split the weight rows.
+// The plain ops, one function an op or a family. Rows are split among the parts, but for the
+// products, which split the weight rows.
 #include <cmath>
 #include <cstring>
 
@@ -36,22 +36,31 @@ namespace {
 float Apply(OpKind op, const OpAttributes& params, float a, float b) {
   switch (op) {
     case OpKind::kAdd:
-    case OpKind::kAddBias: return a + b;
-    case OpKind::kMul: return a * b;
-    case OpKind::kScale: return a * params.scale;
-    case OpKind::kSilu: return static_cast<float>(a / (1.0 + ExactExp(-double{a})));
+    case OpKind::kAddBias:
+      return a + b;
+    case OpKind::kMul:
+      return a * b;
+    case OpKind::kScale:
+      return a * params.scale;
+    case OpKind::kSilu:
+      return static_cast<float>(a / (1.0 + ExactExp(-double{a})));
     case OpKind::kGelu: {
       const double x = a;
       constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
       return static_cast<float>(0.5 * x *
                                 (1.0 + ExactTanh(kSqrtTwoOverPi * x * (1.0 + 0.044715 * x * x))));
     }
-    case OpKind::kSoftCap: 
+    case OpKind::kSoftCap:
       return static_cast<float>(params.soft_cap * ExactTanh(double{a} / params.soft_cap));
-    case OpKind::kSquare: return a * a;
-    case OpKind::kAddScalar: return a + params.eps;
-    case OpKind::kRsqrt: return 1.0f / std::sqrt(a);
-    default: CHECK(!"not elementwise"); return 0.0f;
+    case OpKind::kSquare:
+      return a * a;
+    case OpKind::kAddScalar:
+      return a + params.eps;
+    case OpKind::kRsqrt:
+      return 1.0f / std::sqrt(a);
+    default:
+      CHECK(!"not elementwise");
+      return 0.0f;
   }
 }
 
@@ -63,12 +72,11 @@ void RunElementwise(const StepContext& context) {
   Operand y = context.out();
   const PartRange part = GetPart(context, context.RowCount(y.row_space), 1);
   for (uint32_t t = part.begin; t < part.end; ++t) {
-    const float* b_row = !has_b ? nullptr
+    const float* b_row = !has_b                            ? nullptr
                          : context.in(1).vector != nullptr ? context.in(1).vector
                                                            : context.in(1).row(t);
     for (uint32_t i = 0; i < y.width; ++i) {
-      y.row(t)[i] = Apply(context.step.op, context.params(), a.row(t)[i],
-                          has_b ? b_row[i] : 0.0f);
+      y.row(t)[i] = Apply(context.step.op, context.params(), a.row(t)[i], has_b ? b_row[i] : 0.0f);
     }
   }
 }
@@ -97,8 +105,8 @@ void RunGroupwise(const StepContext& context) {
     }
     const bool by_group = context.step.op == OpKind::kMulGroup;
     for (uint32_t i = 0; i < x.width; ++i) {
-      const float factor = by_group ? context.in(1).row(t)[i / group]
-                                    : context.in(1).vector[i % group];
+      const float factor =
+          by_group ? context.in(1).row(t)[i / group] : context.in(1).vector[i % group];
       y.row(t)[i] = x.row(t)[i] * factor;
     }
   }

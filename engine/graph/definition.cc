@@ -73,9 +73,9 @@ std::vector<ValueId> DefineNormQkv(GraphBuilder& build, const Node& node) {
   const ValueId v = Project(build, normed, in[4], in[7], kNoValue, a);
   const ValueId q_rotated = build.Add(OpKind::kRope, {q, positions, frequencies}, rope);
   const ValueId k_rotated = build.Add(OpKind::kRope, {k, positions, frequencies}, rope);
-  const ValueId cache = build.Add(
-      OpKind::kKvWrite, {in[12], k_rotated, v, positions},
-      {.head_dim = a.head_dim, .kv_head_count = a.kv_head_count, .layer = a.layer});
+  const ValueId cache =
+      build.Add(OpKind::kKvWrite, {in[12], k_rotated, v, positions},
+                {.head_dim = a.head_dim, .kv_head_count = a.kv_head_count, .layer = a.layer});
   return {q_rotated, cache};
 }
 
@@ -83,13 +83,21 @@ std::vector<ValueId> DefineNormQkv(GraphBuilder& build, const Node& node) {
 
 std::vector<ValueId> Define(GraphBuilder& build, const Node& node) {
   switch (node.op) {
-    case OpKind::kRmsNorm: return DefineRmsNorm(build, node);
-    case OpKind::kNormMatMul: return DefineNormMatMul(build, node);
-    case OpKind::kMatMulAdd: return DefineMatMulAdd(build, node);
-    case OpKind::kNormAdd: return DefineNormAdd(build, node);
-    case OpKind::kNormGateUp: return DefineNormGateUp(build, node);
-    case OpKind::kNormQkv: return DefineNormQkv(build, node);
-    default: CHECK(!"a plain op has no definition"); return {};
+    case OpKind::kRmsNorm:
+      return DefineRmsNorm(build, node);
+    case OpKind::kNormMatMul:
+      return DefineNormMatMul(build, node);
+    case OpKind::kMatMulAdd:
+      return DefineMatMulAdd(build, node);
+    case OpKind::kNormAdd:
+      return DefineNormAdd(build, node);
+    case OpKind::kNormGateUp:
+      return DefineNormGateUp(build, node);
+    case OpKind::kNormQkv:
+      return DefineNormQkv(build, node);
+    default:
+      CHECK(!"a plain op has no definition");
+      return {};
   }
 }
 

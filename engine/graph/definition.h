@@ -1,5 +1,5 @@
-// What each composite and fused op means, in plainer ops. This is the fused ops' documentation, their
-// fallback where a backend lacks the fused kernel, and the oracle of their tests.
+// What each composite and fused op means, in plainer ops. This is the fused ops' documentation,
+// their fallback where a backend lacks the fused kernel, and the oracle of their tests.
 #pragma once
 
 #include "graph/graph.h"

@@ -1,7 +1,7 @@
 // A model's computation for one phase, as values in single assignment and nodes in order.
 // Goals: printable and readable back (graph/text.h), verified after each pass (graph/verifier.h),
-// small. Non-goals: control flow, autodiff, dynamic ranks: an activation is always (rows, width) f32,
-// where rows is one row a token of the batch, or one a wanted output.
+// small. Non-goals: control flow, autodiff, dynamic ranks: an activation is always (rows, width)
+// f32, where rows is one row a token of the batch, or one a wanted output.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Value {
 
 struct Node {
   OpKind op;
-  std::vector<ValueId> inputs;   // one a slot of the op's row; kNoValue where optional and absent
+  std::vector<ValueId> inputs;  // one a slot of the op's row; kNoValue where optional and absent
   std::vector<ValueId> outputs;
   OpAttributes attributes;
 };

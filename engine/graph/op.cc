@@ -56,9 +56,8 @@ constexpr SlotInfo kInKvWrite[] = {{"cache", SlotKind::kCache, false},
                                    {"k", kA, false},
                                    {"v", kA, false},
                                    {"positions", SlotKind::kIndices, false}};
-constexpr SlotInfo kInAttention[] = {{"q", kA, false},
-                                     {"cache", SlotKind::kCache, false},
-                                     {"positions", SlotKind::kIndices, false}};
+constexpr SlotInfo kInAttention[] = {
+    {"q", kA, false}, {"cache", SlotKind::kCache, false}, {"positions", SlotKind::kIndices, false}};
 constexpr SlotInfo kInSelect[] = {{"x", kA, false}, {"output_rows", SlotKind::kIndices, false}};
 constexpr SlotInfo kInNormMatMul[] = {
     {"x", kA, false}, {"norm", SlotKind::kVector, false}, {"w", SlotKind::kMatrix, false}};

@@ -31,7 +31,7 @@ enum class OpKind : uint8_t {
   kAttention,   // softmax(cap(scale * q K)) V over the token's own sequence
   kSelectRows,  // the rows whose logits are wanted
   // Composite: one op in every plan but the unfused ones.
-  kRmsNorm,     // x / sqrt(mean(x^2) + eps) * w, over groups
+  kRmsNorm,  // x / sqrt(mean(x^2) + eps) * w, over groups
   // Fused.
   kNormMatMul,  // matmul(rms_norm(x), w), soft-capped where the model does
   kMatMulAdd,   // residual + matmul(x, w)
@@ -47,17 +47,17 @@ enum class Activation : uint8_t { kNone, kSilu, kGelu };
 struct OpAttributes {
   float scale = 1.0f;
   float eps = 0.0f;
-  float soft_cap = 0.0f;          // 0: none
+  float soft_cap = 0.0f;  // 0: none
   float rope_magnitude = 1.0f;
-  uint32_t group = 0;             // 0: the whole row
+  uint32_t group = 0;  // 0: the whole row
   uint32_t head_dim = 0;
-  uint32_t head_count = 0;        // query heads
+  uint32_t head_count = 0;  // query heads
   uint32_t kv_head_count = 0;
   uint32_t rotated_dim = 0;
-  uint32_t rope_halves = 0;       // 1: pairs (i, i + dim/2); 0: pairs (2i, 2i + 1)
-  uint32_t window = 0;            // 0: sees all earlier tokens; else tokens p with q - p < window
-  uint32_t layer = 0;             // of the cache
-  uint32_t activation = 0;        // Activation
+  uint32_t rope_halves = 0;  // 1: pairs (i, i + dim/2); 0: pairs (2i, 2i + 1)
+  uint32_t window = 0;       // 0: sees all earlier tokens; else tokens p with q - p < window
+  uint32_t layer = 0;        // of the cache
+  uint32_t activation = 0;   // Activation
 
   bool operator==(const OpAttributes&) const = default;
 };
@@ -93,8 +93,8 @@ const OpInfo* FindOpInfo(std::string_view name);
 struct AttributeInfo {
   const char* name;
   bool is_float;
-  float OpAttributes::*float_member;
-  uint32_t OpAttributes::*uint_member;
+  float OpAttributes::* float_member;
+  uint32_t OpAttributes::* uint_member;
 };
 std::span<const AttributeInfo> GetAttributeTable();
 

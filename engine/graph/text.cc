@@ -19,8 +19,12 @@ void AppendValue(const Graph& graph, const std::vector<uint32_t>& numbers, Value
   const Value& value = graph.value(id);
   switch (value.kind) {
     case ValueKind::kActivation:
-    case ValueKind::kCache: AppendFormat(out, "%%%u", numbers[id]); break;
-    case ValueKind::kIndices: AppendFormat(out, "$%s", value.name.c_str()); break;
+    case ValueKind::kCache:
+      AppendFormat(out, "%%%u", numbers[id]);
+      break;
+    case ValueKind::kIndices:
+      AppendFormat(out, "$%s", value.name.c_str());
+      break;
     case ValueKind::kConstant:
       AppendFormat(out, "#%s[%u]", value.name.c_str(), value.width);
       break;
@@ -42,9 +46,8 @@ void AppendAttributes(const Node& node, std::string& out) {
   const OpAttributes defaults;
   bool first = true;
   for (const AttributeInfo& a : GetAttributeTable()) {
-    const bool is_default =
-        a.is_float ? node.attributes.*a.float_member == defaults.*a.float_member
-                   : node.attributes.*a.uint_member == defaults.*a.uint_member;
+    const bool is_default = a.is_float ? node.attributes.*a.float_member == defaults.*a.float_member
+                                       : node.attributes.*a.uint_member == defaults.*a.uint_member;
     if (is_default) continue;
     out += first ? " {" : ", ";
     first = false;
@@ -131,9 +134,8 @@ class LineReader {
   std::string_view Word(std::string_view extra = "_.") {
     SkipSpace();
     size_t length = 0;
-    while (length < rest_.size() &&
-           (std::isalnum(static_cast<unsigned char>(rest_[length])) != 0 ||
-            extra.find(rest_[length]) != std::string_view::npos)) {
+    while (length < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[length])) != 0 ||
+                                     extra.find(rest_[length]) != std::string_view::npos)) {
       ++length;
     }
     if (length == 0) failed_ = true;
@@ -200,8 +202,7 @@ class GraphReader {
 
   static Status Finished(const LineReader& in, std::string_view line) {
     if (!in.failed()) return {};
-    return MakeError(ErrorCode::kMalformed, "Text (%s) is no graph node.",
-                     Printable(line).c_str());
+    return MakeError(ErrorCode::kMalformed, "Text (%s) is no graph node.", Printable(line).c_str());
   }
 
   Status ReadNode(LineReader& in, std::string_view line) {

@@ -9,12 +9,17 @@ namespace {
 
 constexpr ValueKind KindOf(SlotKind slot) {
   switch (slot) {
-    case SlotKind::kActivation: return ValueKind::kActivation;
+    case SlotKind::kActivation:
+      return ValueKind::kActivation;
     case SlotKind::kMatrix:
-    case SlotKind::kVector: return ValueKind::kWeight;
-    case SlotKind::kConstant: return ValueKind::kConstant;
-    case SlotKind::kIndices: return ValueKind::kIndices;
-    case SlotKind::kCache: return ValueKind::kCache;
+    case SlotKind::kVector:
+      return ValueKind::kWeight;
+    case SlotKind::kConstant:
+      return ValueKind::kConstant;
+    case SlotKind::kIndices:
+      return ValueKind::kIndices;
+    case SlotKind::kCache:
+      return ValueKind::kCache;
   }
   return ValueKind::kActivation;
 }
@@ -139,9 +144,14 @@ Outputs InferGroupwise(const Shapes& s, OpKind op, const OpAttributes& a) {
   const uint32_t group = a.group == 0 ? width : a.group;
   TRY(s.GroupDivides(width));
   switch (op) {
-    case OpKind::kGroupMean: return One(Shapes::Rows(s.in(0), width / group));
-    case OpKind::kMulGroup: TRY(s.Width(1, width / group)); break;
-    default: TRY(s.Width(1, group)); break;
+    case OpKind::kGroupMean:
+      return One(Shapes::Rows(s.in(0), width / group));
+    case OpKind::kMulGroup:
+      TRY(s.Width(1, width / group));
+      break;
+    default:
+      TRY(s.Width(1, group));
+      break;
   }
   return One(Shapes::Rows(s.in(0), width));
 }
@@ -175,8 +185,11 @@ Result<std::vector<Value>> InferOutputs(const Graph& graph, OpKind op,
   switch (op) {
     case OpKind::kEmbed:
       return One({.kind = ValueKind::kActivation, .name = {}, .width = s.in(1).width});
-    case OpKind::kMatMul: return InferMatMul(s, 0, 1);
-    case OpKind::kAddBias: TRY(s.Width(1, s.in(0).width)); break;
+    case OpKind::kMatMul:
+      return InferMatMul(s, 0, 1);
+    case OpKind::kAddBias:
+      TRY(s.Width(1, s.in(0).width));
+      break;
     case OpKind::kAdd:
     case OpKind::kMul:
       TRY(s.SameRows(0, 1));
@@ -185,7 +198,8 @@ Result<std::vector<Value>> InferOutputs(const Graph& graph, OpKind op,
     case OpKind::kGroupMean:
     case OpKind::kMulGroup:
     case OpKind::kMulWeight:
-    case OpKind::kRmsNorm: return InferGroupwise(s, op, attributes);
+    case OpKind::kRmsNorm:
+      return InferGroupwise(s, op, attributes);
     case OpKind::kRope:
       TRY(s.Width(2, attributes.rotated_dim / 2));
       if (attributes.head_dim == 0 || s.in(0).width % attributes.head_dim != 0 ||
@@ -199,8 +213,7 @@ Result<std::vector<Value>> InferOutputs(const Graph& graph, OpKind op,
       return One(Shapes::Cache());
     case OpKind::kAttention:
       TRY(s.HeadsCover(0, attributes.head_count));
-      if (attributes.kv_head_count == 0 ||
-          attributes.head_count % attributes.kv_head_count != 0) {
+      if (attributes.kv_head_count == 0 || attributes.head_count % attributes.kv_head_count != 0) {
         return BadOperand(info, "q", "has heads that its KV heads do not divide");
       }
       break;
@@ -215,9 +228,12 @@ Result<std::vector<Value>> InferOutputs(const Graph& graph, OpKind op,
       return InferMatMul(s, 0, 1);
     case OpKind::kNormMatMul:
     case OpKind::kNormAdd:
-    case OpKind::kNormGateUp: return InferNormed(s, op);
-    case OpKind::kNormQkv: return InferNormQkv(s, attributes);
-    default: break;  // elementwise
+    case OpKind::kNormGateUp:
+      return InferNormed(s, op);
+    case OpKind::kNormQkv:
+      return InferNormQkv(s, attributes);
+    default:
+      break;  // elementwise
   }
   return One(Shapes::Rows(s.in(0), s.in(0).width));
 }
@@ -232,9 +248,8 @@ Status CheckAttributes(const Node& node) {
   for (size_t i = 0; i < table.size(); ++i) {
     if ((info.attributes >> i) & 1u) continue;
     const AttributeInfo& a = table[i];
-    const bool is_default =
-        a.is_float ? node.attributes.*a.float_member == defaults.*a.float_member
-                   : node.attributes.*a.uint_member == defaults.*a.uint_member;
+    const bool is_default = a.is_float ? node.attributes.*a.float_member == defaults.*a.float_member
+                                       : node.attributes.*a.uint_member == defaults.*a.uint_member;
     if (!is_default) {
       return MakeError(ErrorCode::kInternal, "Op (%s) does not use attribute (%s).", info.name,
                        a.name);
@@ -298,8 +313,8 @@ class Walk {
       }
     }
     for (size_t i = 0; i < produced_.size(); ++i) {
-      const bool is_output = std::find(graph_.outputs.begin(), graph_.outputs.end(), i) !=
-                             graph_.outputs.end();
+      const bool is_output =
+          std::find(graph_.outputs.begin(), graph_.outputs.end(), i) != graph_.outputs.end();
       if (produced_[i] && !used_[i] && !is_output) {
         return MakeError(ErrorCode::kInternal, "Value (%%%zu) is computed in vain.", i);
       }

@@ -7,8 +7,8 @@
 namespace nonstop {
 
 // The outputs of a node by its op's shape rule: widths, row spaces, kinds.
-// An error names the op and the operand that does not fit (a fault of ours, or a model whose tensors
-// do not fit each other).
+// An error names the op and the operand that does not fit (a fault of ours, or a model whose
+// tensors do not fit each other).
 Result<std::vector<Value>> InferOutputs(const Graph& graph, OpKind op,
                                         const std::vector<ValueId>& inputs,
                                         const OpAttributes& attributes);

@@ -92,9 +92,8 @@ Result<Graph> BuildGraph(const GgufSet& files, const ModelSpec& spec, Phase phas
     x = build.Add(OpKind::kAdd, {x, attended});
     x = build.Add(OpKind::kAdd, {x, FeedForwardBlock(model, layer, x)});
   }
-  const ValueId head = spec.has_tied_head
-                           ? table
-                           : model.Matrix("output.weight", spec.vocabulary_size, spec.width);
+  const ValueId head =
+      spec.has_tied_head ? table : model.Matrix("output.weight", spec.vocabulary_size, spec.width);
   ValueId logits = build.Add(OpKind::kMatMul, {model.RmsNorm(x, "output_norm.weight"), head});
   if (spec.final_soft_cap != 0.0f) {
     logits = build.Add(OpKind::kSoftCap, {logits}, {.soft_cap = spec.final_soft_cap});

@@ -17,12 +17,12 @@ enum class Phase : uint8_t { kPrefill, kDecode };
 
 // The graph in plain ops (rms_norm whole): inputs $ids, $positions, in prefill $output_rows; the
 // outputs are the logits and the last cache version.
-// kMissingTensor or kWrongShape name the tensor; a tensor of the file that the architecture does not
-// use is an error too (the model is then not what its architecture says).
+// kMissingTensor or kWrongShape name the tensor; a tensor of the file that the architecture does
+// not use is an error too (the model is then not what its architecture says).
 Result<Graph> BuildGraph(const GgufSet& files, const ModelSpec& spec, Phase phase);
 
-// What the blocks build with: weights looked up and checked against the file's tensor table. The first
-// error sticks; values are placeholders after it.
+// What the blocks build with: weights looked up and checked against the file's tensor table. The
+// first error sticks; values are placeholders after it.
 class ModelBuilder {
  public:
   ModelBuilder(const GgufSet& files, const ModelSpec& spec, Graph* graph)
@@ -64,9 +64,9 @@ class ModelBuilder {
 // "blk.3.attn_q.weight"
 std::string LayerTensor(uint32_t layer, const char* suffix);
 
-// blocks/attention.cc: the attention half of a layer, from the residual stream to what is added to it.
-// Reads and replaces *cache. In the last layer of a prefill only the wanted rows go on: *residual is
-// then replaced by its selection.
+// blocks/attention.cc: the attention half of a layer, from the residual stream to what is added to
+// it. Reads and replaces *cache. In the last layer of a prefill only the wanted rows go on:
+// *residual is then replaced by its selection.
 ValueId AttentionBlock(ModelBuilder& model, uint32_t layer, bool selects_rows, ValueId* residual,
                        ValueId* cache);
 // blocks/ffn.cc: the gated feed-forward half.

@@ -63,16 +63,15 @@ Status ReadSizes(const KeyReader& keys, const ModelLimits& limits, ModelSpec* sp
   ASSIGN_OR_RETURN(spec->width, keys.Uint("embedding_length", 1, limits.width));
   ASSIGN_OR_RETURN(spec->ff_width, keys.Uint("feed_forward_length", 1, limits.ff_width));
   ASSIGN_OR_RETURN(spec->head_count, keys.Uint("attention.head_count", 1, limits.head_count));
-  ASSIGN_OR_RETURN(spec->kv_head_count, keys.UintOr("attention.head_count_kv", spec->head_count, 1,
-                                                    spec->head_count));
+  ASSIGN_OR_RETURN(spec->kv_head_count,
+                   keys.UintOr("attention.head_count_kv", spec->head_count, 1, spec->head_count));
   ASSIGN_OR_RETURN(spec->context_length, keys.Uint("context_length", 1, limits.context_length));
   if (spec->head_count % spec->kv_head_count != 0) {
     return MakeError(ErrorCode::kMalformed, "KV heads (%u) do not divide the heads (%u).",
                      spec->kv_head_count, spec->head_count);
   }
-  ASSIGN_OR_RETURN(spec->head_dim,
-                   keys.UintOr("attention.key_length", spec->width / spec->head_count, 1,
-                               limits.head_dim));
+  ASSIGN_OR_RETURN(spec->head_dim, keys.UintOr("attention.key_length",
+                                               spec->width / spec->head_count, 1, limits.head_dim));
   if (spec->head_dim == 0 || spec->head_dim > limits.head_dim || spec->head_dim % 8 != 0) {
     // The kernels split Q, K and V between heads, and weight rows in groups of 8.
     return MakeError(ErrorCode::kMalformed, "Head dimension (%u) is no multiple of 8 up to (%u).",
@@ -139,9 +138,8 @@ Result<RopeScaling> ReadRopeScaling(const KeyReader& keys, const ModelSpec& spec
   ASSIGN_OR_RETURN(const float old_factor, keys.FloatOr("rope.scale_linear", 0.0f));
   ASSIGN_OR_RETURN(const float factor, keys.FloatOr("rope.scaling.factor", old_factor));
   ASSIGN_OR_RETURN(scaling.attention_factor, keys.FloatOr("rope.scaling.attn_factor", 1.0f));
-  ASSIGN_OR_RETURN(const uint32_t original,
-                   keys.UintOr("rope.scaling.original_context_length", spec.context_length, 1,
-                               UINT32_MAX));
+  ASSIGN_OR_RETURN(const uint32_t original, keys.UintOr("rope.scaling.original_context_length",
+                                                        spec.context_length, 1, UINT32_MAX));
   ASSIGN_OR_RETURN(const float beta_fast, keys.FloatOr("rope.scaling.yarn_beta_fast", 32.0f));
   ASSIGN_OR_RETURN(const float beta_slow, keys.FloatOr("rope.scaling.yarn_beta_slow", 1.0f));
   if (factor < 0.0f || beta_fast <= 0.0f || beta_slow <= 0.0f) {
@@ -157,16 +155,16 @@ Result<RopeScaling> ReadRopeScaling(const KeyReader& keys, const ModelSpec& spec
   return scaling;
 }
 
-// How much of the pair's own frequency YaRN keeps: 1 for fast pairs, 0 for slow ones, a ramp between.
-// Source: Peng et al., "YaRN", 2023, section 3.2, with llama.cpp's rounding of the ramp's ends.
+// How much of the pair's own frequency YaRN keeps: 1 for fast pairs, 0 for slow ones, a ramp
+// between. Source: Peng et al., "YaRN", 2023, section 3.2, with llama.cpp's rounding of the ramp's
+// ends.
 double YarnMix(const RopeScaling& scaling, double base, uint32_t rotated_dim, uint32_t pair) {
   const auto correction_dim = [&](double rotations) {
     return rotated_dim * ExactLog(scaling.original_context / (rotations * 2.0 * 3.14159265358979)) /
            (2.0 * ExactLog(base));
   };
   const double low = std::max(0.0, std::floor(correction_dim(scaling.beta_fast)));
-  const double high =
-      std::min(rotated_dim - 1.0, std::ceil(correction_dim(scaling.beta_slow)));
+  const double high = std::min(rotated_dim - 1.0, std::ceil(correction_dim(scaling.beta_slow)));
   const double ramp = (pair - low) / std::max(0.001, high - low);
   return 1.0 - std::clamp(ramp, 0.0, 1.0);
 }
@@ -178,8 +176,7 @@ RopeFrequencies MakeRope(const char* name, uint32_t rotated_dim, double base,
   for (uint32_t i = 0; i < rotated_dim / 2; ++i) {
     const double own = ExactPow(base, -2.0 * i / rotated_dim);
     const double mix = is_yarn ? YarnMix(scaling, base, rotated_dim, i) : 0.0;
-    rope.values.push_back(
-        static_cast<float>(own * (scaling.frequency_scale * (1.0 - mix) + mix)));
+    rope.values.push_back(static_cast<float>(own * (scaling.frequency_scale * (1.0 - mix) + mix)));
   }
   if (is_yarn) {
     rope.magnitude *= static_cast<float>(1.0 - 0.1 * ExactLog(scaling.frequency_scale));
@@ -189,15 +186,13 @@ RopeFrequencies MakeRope(const char* name, uint32_t rotated_dim, double base,
 
 Status ReadRope(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* spec) {
   ASSIGN_OR_RETURN(const float base, keys.FloatOr("rope.freq_base", 10000.0f));
-  ASSIGN_OR_RETURN(const float local_base,
-                   keys.FloatOr("rope.freq_base_swa", row.local_rope_base));
+  ASSIGN_OR_RETURN(const float local_base, keys.FloatOr("rope.freq_base_swa", row.local_rope_base));
   if (!(base > 1.0f) || (row.local_rope_base != 0.0f && !(local_base > 1.0f))) {
     return MakeError(ErrorCode::kMalformed, "RoPE base (%g or %g) is not above 1.",
                      static_cast<double>(base), static_cast<double>(local_base));
   }
   ASSIGN_OR_RETURN(const RopeScaling scaling, ReadRopeScaling(keys, *spec));
-  spec->ropes.push_back(
-      MakeRope("rope", spec->rotated_dim, static_cast<double>(base), scaling));
+  spec->ropes.push_back(MakeRope("rope", spec->rotated_dim, static_cast<double>(base), scaling));
   if (row.local_rope_base != 0.0f) {  // never scaled
     spec->ropes.push_back(
         MakeRope("rope.local", spec->rotated_dim, static_cast<double>(local_base), {}));
@@ -205,8 +200,8 @@ Status ReadRope(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* sp
   return {};
 }
 
-// Which layers slide: "attention.sliding_window_pattern" as a list of booleans, or as a period n (of
-// every n layers the last is global), or the architecture's own period.
+// Which layers slide: "attention.sliding_window_pattern" as a list of booleans, or as a period n
+// (of every n layers the last is global), or the architecture's own period.
 Result<std::vector<int32_t>> ReadSlidingLayers(const Gguf& metadata, const KeyReader& keys,
                                                const ArchitectureRow& row, uint32_t layer_count) {
   const std::string key = keys.Key("attention.sliding_window_pattern");
@@ -264,7 +259,8 @@ Result<ModelSpec> ReadModelSpec(const GgufSet& files, const ModelLimits& limits)
   }
   ModelSpec spec;
   spec.architecture = row;
-  ASSIGN_OR_RETURN(const std::optional<std::string_view> name, files.metadata().FindString("general.name"));
+  ASSIGN_OR_RETURN(const std::optional<std::string_view> name,
+                   files.metadata().FindString("general.name"));
   if (name) spec.name = *name;
   const KeyReader keys(files.metadata(), *row);
   TRY(ReadSizes(keys, limits, &spec));
@@ -291,8 +287,8 @@ std::string RopeFactorTensor(const GgufSet& files, const ModelSpec& spec, uint32
       std::string(spec.architecture->name) + ".rope.scaling.original_context_length";
   const auto original = files.metadata().FindUint(key);
   const uint64_t original_length = original.ok() && *original ? **original : spec.context_length;
-  const char* name = context_length > original_length ? "rope_factors_long.weight"
-                                                      : "rope_factors_short.weight";
+  const char* name =
+      context_length > original_length ? "rope_factors_long.weight" : "rope_factors_short.weight";
   return files.FindTensor(name) != nullptr ? name : "";
 }
 

@@ -16,9 +16,9 @@ struct ArchitectureRow;
 
 // A named list of RoPE frequencies (radians per position), one per rotated pair.
 struct RopeFrequencies {
-  std::string name;          // the constant's name in the graph: "rope", "rope.local"
+  std::string name;  // the constant's name in the graph: "rope", "rope.local"
   std::vector<float> values;
-  float magnitude = 1.0f;    // of cosines and sines: YaRN's and longrope's attention factor
+  float magnitude = 1.0f;  // of cosines and sines: YaRN's and longrope's attention factor
 };
 
 struct LayerSpec {
@@ -28,10 +28,10 @@ struct LayerSpec {
 
 struct ModelSpec {
   const ArchitectureRow* architecture = nullptr;
-  std::string name;             // general.name
+  std::string name;  // general.name
   uint32_t layer_count = 0;
-  uint32_t width = 0;           // embedding_length
-  uint32_t ff_width = 0;        // feed_forward_length
+  uint32_t width = 0;     // embedding_length
+  uint32_t ff_width = 0;  // feed_forward_length
   uint32_t head_count = 0;
   uint32_t kv_head_count = 0;
   uint32_t head_dim = 0;
@@ -43,7 +43,7 @@ struct ModelSpec {
   float attention_soft_cap = 0.0f;
   float final_soft_cap = 0.0f;
   float embedding_scale = 1.0f;
-  bool has_tied_head = false;   // no output.weight: the embedding is the head
+  bool has_tied_head = false;  // no output.weight: the embedding is the head
   std::vector<LayerSpec> layers;
   std::vector<RopeFrequencies> ropes;
 
@@ -62,9 +62,9 @@ struct ModelLimits {
   uint32_t context_length = 16u << 20;
 };
 
-// `rope_factors`: the model's own factor tensors, already read: they lie in the file's data, not in its
-// header, so the spec is first made without them (ReadModelSpec) and completed when they have come
-// (ApplyRopeFactors). Needed before the first token, not before the plan.
+// `rope_factors`: the model's own factor tensors, already read: they lie in the file's data, not in
+// its header, so the spec is first made without them (ReadModelSpec) and completed when they have
+// come (ApplyRopeFactors). Needed before the first token, not before the plan.
 Result<ModelSpec> ReadModelSpec(const GgufSet& files, const ModelLimits& limits = {});
 
 // The tensor that holds frequency factors for this context length, or "" if the model has none.

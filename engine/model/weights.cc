@@ -49,9 +49,9 @@ Status WeightStore::Begin(const GgufTensor& tensor) {
   matrix.dtype = tensor.dtype;
   matrix.row_count = static_cast<uint32_t>(tensor.row_count());
   matrix.column_count = static_cast<uint32_t>(tensor.column_count());
-  matrix.format = options_.keeps_raw ? cpu::PackedFormat::kRaw
-                                     : cpu::ChooseFormat(tensor.dtype, options_.activation,
-                                                         matrix.column_count);
+  matrix.format = options_.keeps_raw
+                      ? cpu::PackedFormat::kRaw
+                      : cpu::ChooseFormat(tensor.dtype, options_.activation, matrix.column_count);
   const uint64_t size_bytes =
       cpu::PackedSizeBytes(matrix.format, matrix.dtype, matrix.row_count, matrix.column_count);
   ASSIGN_OR_RETURN(stored->storage, AlignedBuffer::CreateUninitialized(size_bytes));
@@ -78,7 +78,8 @@ Status WeightStore::PushRows(std::span<const std::byte> bytes) {
     pending_.clear();
   }
   const auto group_count = static_cast<uint32_t>(bytes.size() / group_bytes);
-  if (group_count > 0) TRY(PackWhole(bytes.first(group_count * group_bytes), group_count * kGroupRows));
+  if (group_count > 0)
+    TRY(PackWhole(bytes.first(group_count * group_bytes), group_count * kGroupRows));
   bytes = bytes.subspan(group_count * group_bytes);
   pending_.insert(pending_.end(), bytes.begin(), bytes.end());
   return {};
@@ -101,9 +102,9 @@ Status WeightStore::CheckFinite(std::span<const std::byte> bytes) const {
   return MakeError(ErrorCode::kBadWeights,
                    "Tensor \"%s\" holds NaN or infinity (row %llu of type %s).",
                    tensor_->name.c_str(),
-                   static_cast<unsigned long long>(packed_row_count_ +
-                                                   static_cast<uint64_t>(bad) * info.block_length /
-                                                       tensor_->column_count()),
+                   static_cast<unsigned long long>(packed_row_count_ + static_cast<uint64_t>(bad) *
+                                                                           info.block_length /
+                                                                           tensor_->column_count()),
                    info.name);
 }
 

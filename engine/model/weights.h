@@ -55,9 +55,9 @@ class WeightStore {
 
   // The tensor that is coming in.
   const GgufTensor* tensor_ = nullptr;
-  StoredMatrix* open_ = nullptr;       // of a matrix
+  StoredMatrix* open_ = nullptr;  // of a matrix
   uint32_t packed_row_count_ = 0;
-  std::vector<std::byte> pending_;     // raw bytes that do not fill a group of rows yet
+  std::vector<std::byte> pending_;  // raw bytes that do not fill a group of rows yet
 };
 
 }  // namespace nonstop

@@ -10,8 +10,8 @@ namespace nonstop {
 
 struct BatchRow {
   TokenId id;
-  uint32_t position;   // in its sequence
-  uint32_t sequence;   // index into Batch::page_tables
+  uint32_t position;  // in its sequence
+  uint32_t sequence;  // index into Batch::page_tables
 };
 
 struct Batch {

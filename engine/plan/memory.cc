@@ -17,10 +17,13 @@ int InPlaceSlot(OpKind op) {
     case OpKind::kSilu:
     case OpKind::kGelu:
     case OpKind::kSoftCap:
-    case OpKind::kRope: return 0;
+    case OpKind::kRope:
+      return 0;
     case OpKind::kMatMulAdd:
-    case OpKind::kNormAdd: return 2;
-    default: return -1;
+    case OpKind::kNormAdd:
+      return 2;
+    default:
+      return -1;
   }
 }
 
@@ -88,8 +91,8 @@ class Classes {
   std::vector<ValueId> parents_;
 };
 
-// Gives each class the lowest arena that none of its neighbours has: two classes are neighbours when a
-// step reads one and writes the other.
+// Gives each class the lowest arena that none of its neighbours has: two classes are neighbours
+// when a step reads one and writes the other.
 void ColourArenas(const Graph& graph, const Classes& classes, MemoryPlan* plan) {
   const size_t count = graph.values.size();
   std::vector<std::vector<ValueId>> neighbours(count);
@@ -170,7 +173,8 @@ void AssignOffsets(const Graph& graph, const Classes& classes, MemoryPlan* plan)
       offset = std::max(offset, other->offset_bytes + other->size_bytes);
     }
     mine.offset_bytes = offset;
-    if (plan->arena_sizes_bytes.size() <= mine.arena) plan->arena_sizes_bytes.resize(mine.arena + 1u);
+    if (plan->arena_sizes_bytes.size() <= mine.arena)
+      plan->arena_sizes_bytes.resize(mine.arena + 1u);
     uint64_t& size = plan->arena_sizes_bytes[mine.arena];
     size = std::max(size, offset + mine.size_bytes);
   }

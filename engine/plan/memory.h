@@ -1,6 +1,6 @@
 // Where each activation lies: which arena, at which offset.
-// Values that are updated in place (a residual stream) share one place; values that a step reads and
-// writes side by side get different arenas; values that do not live together share bytes.
+// Values that are updated in place (a residual stream) share one place; values that a step reads
+// and writes side by side get different arenas; values that do not live together share bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Placement {
 };
 
 struct MemoryPlan {
-  std::vector<Placement> placements;       // one a value; of activations only
-  std::vector<ValueId> in_place_of;        // the input whose place an output took, or kNoValue
+  std::vector<Placement> placements;  // one a value; of activations only
+  std::vector<ValueId> in_place_of;   // the input whose place an output took, or kNoValue
   std::vector<uint64_t> arena_sizes_bytes;
 };
 

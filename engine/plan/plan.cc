@@ -10,21 +10,23 @@ namespace {
 
 BufferKind BufferOf(ValueKind kind) {
   switch (kind) {
-    case ValueKind::kActivation: return BufferKind::kArena;
-    case ValueKind::kWeight: return BufferKind::kWeight;
-    case ValueKind::kConstant: return BufferKind::kConstant;
-    case ValueKind::kIndices: return BufferKind::kIndices;
-    case ValueKind::kCache: return BufferKind::kCache;
+    case ValueKind::kActivation:
+      return BufferKind::kArena;
+    case ValueKind::kWeight:
+      return BufferKind::kWeight;
+    case ValueKind::kConstant:
+      return BufferKind::kConstant;
+    case ValueKind::kIndices:
+      return BufferKind::kIndices;
+    case ValueKind::kCache:
+      return BufferKind::kCache;
   }
   return BufferKind::kArena;
 }
 
 Binding Bind(const Graph& graph, const MemoryPlan& memory, ValueId id, Access access) {
-  Binding binding{.buffer = BufferKind::kArena,
-                  .access = access,
-                  .arena = 0,
-                  .value = id,
-                  .offset_bytes = 0};
+  Binding binding{
+      .buffer = BufferKind::kArena, .access = access, .arena = 0, .value = id, .offset_bytes = 0};
   if (id == kNoValue) return binding;
   binding.buffer = BufferOf(graph.value(id).kind);
   if (binding.buffer == BufferKind::kArena) {
@@ -50,11 +52,10 @@ void Lower(const MemoryPlan& memory, Plan* plan) {
               .workgroups = {0, 0, 0}};
     plan->params.push_back(node.attributes);
     for (ValueId id : node.inputs) {
-      const bool is_cache_write =
-          id != kNoValue && plan->graph.value(id).kind == ValueKind::kCache &&
-          plan->graph.value(node.outputs.back()).kind == ValueKind::kCache;
-      const bool is_updated =
-          is_cache_write || (id != kNoValue && Overwrites(node, memory, id));
+      const bool is_cache_write = id != kNoValue &&
+                                  plan->graph.value(id).kind == ValueKind::kCache &&
+                                  plan->graph.value(node.outputs.back()).kind == ValueKind::kCache;
+      const bool is_updated = is_cache_write || (id != kNoValue && Overwrites(node, memory, id));
       plan->bindings.push_back(
           Bind(plan->graph, memory, id, is_updated ? Access::kReadWrite : Access::kRead));
     }
@@ -85,8 +86,8 @@ namespace {
 
 uint64_t BoundBytes(const Plan& plan, const Binding& binding) {
   const Value& value = plan.graph.value(binding.value);
-  const uint64_t rows = value.rows == RowSpace::kTokens ? plan.limits.token_rows
-                                                        : plan.limits.output_rows;
+  const uint64_t rows =
+      value.rows == RowSpace::kTokens ? plan.limits.token_rows : plan.limits.output_rows;
   return rows * value.width * sizeof(float);
 }
 
@@ -94,8 +95,8 @@ bool IsArena(const Binding& binding) {
   return binding.value != kNoValue && binding.buffer == BufferKind::kArena;
 }
 
-// The whole-buffer rule: an arena that a step writes is bound by nothing else in that step, but by the
-// input it updates in place.
+// The whole-buffer rule: an arena that a step writes is bound by nothing else in that step, but by
+// the input it updates in place.
 Status CheckStepArenas(const Plan& plan, const Step& step) {
   for (const Binding& written : plan.BindingsOf(step)) {
     if (!IsArena(written) || written.access != Access::kWrite) continue;
@@ -184,8 +185,12 @@ void AppendBinding(const Plan& plan, const Binding& binding, std::string& out) {
       AppendFormat(out, "%sarena%u+%llu[%u]", access, static_cast<unsigned>(binding.arena),
                    static_cast<unsigned long long>(binding.offset_bytes), value.width);
       break;
-    case BufferKind::kCache: AppendFormat(out, "%scache", access); break;
-    default: AppendFormat(out, "%s%s", access, value.name.c_str()); break;
+    case BufferKind::kCache:
+      AppendFormat(out, "%scache", access);
+      break;
+    default:
+      AppendFormat(out, "%s%s", access, value.name.c_str());
+      break;
   }
 }
 

@@ -1,6 +1,6 @@
 // A graph lowered once: memory laid out, and a flat list of Steps that a backend replays.
-// Goals: a step list that is constant between tokens, few buffers, WebGPU's rule that a buffer is not
-// bound for reading and for writing in one dispatch kept by construction and verified once.
+// Goals: a step list that is constant between tokens, few buffers, WebGPU's rule that a buffer is
+// not bound for reading and for writing in one dispatch kept by construction and verified once.
 // Non-goals: knowing kernels or workgroup shapes (the backends' lowering fills those in).
 #pragma once
 
@@ -14,8 +14,8 @@
 namespace nonstop {
 
 enum class BufferKind : uint8_t {
-  kArena,      // activations; index: which arena
-  kWeight,     // a tensor or a range of its rows
+  kArena,   // activations; index: which arena
+  kWeight,  // a tensor or a range of its rows
   kConstant,
   kIndices,
   kCache,
@@ -32,19 +32,19 @@ struct Binding {
   uint64_t offset_bytes;  // kArena: of row 0
 };
 
-// `op` names the kernel family; bindings are the node's inputs in slot order (absent ones have value
-// kNoValue), then its outputs.
+// `op` names the kernel family; bindings are the node's inputs in slot order (absent ones have
+// value kNoValue), then its outputs.
 struct Step {
   OpKind op;
   uint16_t binding_count;
   uint32_t binding_begin;
-  uint32_t params_index;     // into Plan::params
-  uint32_t workgroups[3];    // 0: not lowered for a GPU
+  uint32_t params_index;   // into Plan::params
+  uint32_t workgroups[3];  // 0: not lowered for a GPU
 };
 
 struct PlanLimits {
-  uint32_t token_rows = 1;    // most rows of a token-space activation
-  uint32_t output_rows = 1;   // most rows whose logits are wanted in one run
+  uint32_t token_rows = 1;   // most rows of a token-space activation
+  uint32_t output_rows = 1;  // most rows whose logits are wanted in one run
 };
 
 struct Plan {
@@ -66,8 +66,8 @@ struct Plan {
 // Lays out memory and lowers. The graph is verified first and the plan after.
 Result<Plan> MakePlan(std::string name, Graph graph, const PlanLimits& limits);
 
-// No two live values overlap; in each step, no arena is bound both for reading and for writing except
-// by the one binding that is kReadWrite.
+// No two live values overlap; in each step, no arena is bound both for reading and for writing
+// except by the one binding that is kReadWrite.
 Status VerifyPlan(const Plan& plan);
 
 std::string PlanToText(const Plan& plan);    // the steps, one a line

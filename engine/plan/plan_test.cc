@@ -113,7 +113,8 @@ TEST(Plan, TheVerifierSeesAClash) {
     out.offset_bytes = q.offset_bytes;
     break;
   }
-  EXPECT_EQ(VerifyPlan(plan).error().message.substr(0, 40), "Step (attention) reads and writes arena ");
+  EXPECT_EQ(VerifyPlan(plan).error().message.substr(0, 40),
+            "Step (attention) reads and writes arena ");
 }
 
 TEST(Plan, TheVerifierSeesAnOverwrittenValue) {
@@ -162,8 +163,8 @@ TEST(MemoryPlan, DoesNotUpdateInPlaceWhatIsReadLater) {
             plan.placements[graph->nodes[0].outputs[0]].arena);
 }
 
-// A step's operands by buffer, as a GPU backend binds them: one buffer an arena, one for the weights,
-// one for the cache, one for the state that the host or the sampler writes.
+// A step's operands by buffer, as a GPU backend binds them: one buffer an arena, one for the
+// weights, one for the cache, one for the state that the host or the sampler writes.
 TEST(NullGpu, AcceptsEveryStepOfEveryFusedPlan) {
   for (const char* model : kModels) {
     const Plan plan = MakeTinyPlan(model, "fused", Phase::kDecode, {});
@@ -211,9 +212,9 @@ TEST(NullGpu, RefusesWhatWebGpuRefuses) {
     return group.ok() ? std::string() : group.error().message;
   };
   EXPECT_EQ(bind({{buffer, GpuAccess::kRead, 0, 128 << 20}}), "");
-  EXPECT_NE(bind({{buffer, GpuAccess::kRead, 0, (128 << 20) + 4}}), "");    // binding size
-  EXPECT_NE(bind({{buffer, GpuAccess::kRead, 128, 256}}), "");              // alignment
-  EXPECT_NE(bind({{buffer, GpuAccess::kRead, 199 << 20, 2 << 20}}), "");    // past the end
+  EXPECT_NE(bind({{buffer, GpuAccess::kRead, 0, (128 << 20) + 4}}), "");  // binding size
+  EXPECT_NE(bind({{buffer, GpuAccess::kRead, 128, 256}}), "");            // alignment
+  EXPECT_NE(bind({{buffer, GpuAccess::kRead, 199 << 20, 2 << 20}}), "");  // past the end
   EXPECT_EQ(bind({{buffer, GpuAccess::kRead, 0, 256}, {buffer, GpuAccess::kRead, 256, 256}}), "");
   EXPECT_EQ(bind({{buffer, GpuAccess::kRead, 0, 256}, {buffer, GpuAccess::kReadWrite, 256, 256}}),
             "Buffer (0) is bound for reading and for writing.");

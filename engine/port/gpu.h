@@ -1,6 +1,7 @@
 // The GPU as the engine sees it: it owns buffers and pipelines by number, and plays step lists. The
-// engine itself never calls a GPU API: in the browser and Node a TypeScript player stands behind this
-// port, in the native host a C++ one on Dawn, and in plan tests the null GPU, which only records.
+// engine itself never calls a GPU API: in the browser and Node a TypeScript player stands behind
+// this port, in the native host a C++ one on Dawn, and in plan tests the null GPU, which only
+// records.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,8 @@ class Gpu {
  public:
   virtual ~Gpu() = default;
   virtual const GpuAdapter& adapter() const = 0;
-  // `size_bytes` is rounded up to pages of 4096 bytes: a host may place the buffer in shared memory.
+  // `size_bytes` is rounded up to pages of 4096 bytes: a host may place the buffer in shared
+  // memory.
   virtual Result<GpuBufferId> CreateBuffer(GpuBufferUsage usage, uint64_t size_bytes) = 0;
   virtual void DestroyBuffer(GpuBufferId buffer) = 0;
   virtual Result<GpuPipelineId> CreatePipeline(std::string_view name, std::string_view wgsl) = 0;

@@ -67,8 +67,9 @@ Result<GpuBindGroupId> NullGpu::CreateBindGroup(GpuPipelineId,
     }
   }
   if (storage_count > adapter_.limits.max_storage_buffers_per_stage) {
-    return MakeError(ErrorCode::kInternal, "Bind group has (%u) storage buffers, the limit is (%u).",
-                     storage_count, adapter_.limits.max_storage_buffers_per_stage);
+    return MakeError(ErrorCode::kInternal,
+                     "Bind group has (%u) storage buffers, the limit is (%u).", storage_count,
+                     adapter_.limits.max_storage_buffers_per_stage);
   }
   return counts_.bind_groups++;
 }

@@ -1,5 +1,5 @@
-// A GPU that computes nothing: it checks what a real one would refuse (sizes, alignment, a buffer bound
-// for reading and writing in one dispatch) and counts. For plan tests, which need no adapter.
+// A GPU that computes nothing: it checks what a real one would refuse (sizes, alignment, a buffer
+// bound for reading and writing in one dispatch) and counts. For plan tests, which need no adapter.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Sleep until a word of memory changes: memory.atomic.wait32 in a shared wasm memory, a futex natively.
-// A module without shared memory has no other threads and never waits.
+// Sleep until a word of memory changes: memory.atomic.wait32 in a shared wasm memory, a futex
+// natively. A module without shared memory has no other threads and never waits.
 #pragma once
 
 #include <atomic>

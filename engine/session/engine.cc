@@ -67,9 +67,9 @@ Status Engine::AfterHeader() {
                      options_.context_length, spec_.context_length);
   }
   const uint32_t sequences = options_.max_sequence_count;
-  ASSIGN_OR_RETURN(prefill_plan_, BuildPlan(options_.plan_name, Phase::kPrefill,
-                                            {.token_rows = options_.prefill_chunk,
-                                             .output_rows = 1}));
+  ASSIGN_OR_RETURN(prefill_plan_,
+                   BuildPlan(options_.plan_name, Phase::kPrefill,
+                             {.token_rows = options_.prefill_chunk, .output_rows = 1}));
   ASSIGN_OR_RETURN(decode_plan_, BuildPlan(options_.plan_name, Phase::kDecode,
                                            {.token_rows = sequences, .output_rows = sequences}));
   ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Create(files->metadata()));
@@ -97,14 +97,13 @@ Status Engine::FinishLoading() {
     return MakeError(ErrorCode::kWrongState, "The model's bytes are not complete.");
   }
   TRY(ApplyRopeFactorTensor());
-  ASSIGN_OR_RETURN(backend_,
-                   cpu::CpuBackend::Create(prefill_plan_, decode_plan_, loader_.weights(), spec_,
-                                           &pool_,
-                                           {.uses_reference = options_.uses_reference,
-                                            .activation = options_.activation,
-                                            .kv_type = options_.kv_type,
-                                            .thread_count = options_.thread_count,
-                                            .context_length = context_length()}));
+  ASSIGN_OR_RETURN(backend_, cpu::CpuBackend::Create(prefill_plan_, decode_plan_, loader_.weights(),
+                                                     spec_, &pool_,
+                                                     {.uses_reference = options_.uses_reference,
+                                                      .activation = options_.activation,
+                                                      .kv_type = options_.kv_type,
+                                                      .thread_count = options_.thread_count,
+                                                      .context_length = context_length()}));
   scheduler_ = std::make_unique<Scheduler>(
       backend_.get(), tokenizer_.get(), &sink_, &clock_,
       SchedulerOptions{.context_length = context_length(),
@@ -123,9 +122,12 @@ Result<std::string> Engine::PlanText(std::string_view plan_name, uint32_t row_co
                    BuildPlan(plan_name.empty() ? options_.plan_name : plan_name, phase,
                              {.token_rows = row_count, .output_rows = outputs}));
   switch (what) {
-    case PlanDump::kGraph: return GraphToText(plan.graph);
-    case PlanDump::kSteps: return PlanToText(plan);
-    case PlanDump::kMemory: return MemoryToText(plan);
+    case PlanDump::kGraph:
+      return GraphToText(plan.graph);
+    case PlanDump::kSteps:
+      return PlanToText(plan);
+    case PlanDump::kMemory:
+      return MemoryToText(plan);
   }
   return std::string();
 }

@@ -1,5 +1,6 @@
-// The engine: one model, from its bytes to replies. Ties the loader, the model, the plans, a backend
-// and the scheduler together; everything it does happens inside a call and none of them blocks.
+// The engine: one model, from its bytes to replies. Ties the loader, the model, the plans, a
+// backend and the scheduler together; everything it does happens inside a call and none of them
+// blocks.
 #pragma once
 
 #include <memory>
@@ -13,11 +14,11 @@
 namespace nonstop {
 
 struct EngineOptions {
-  bool uses_reference = false;          // the CPU's plain loops: the oracle
+  bool uses_reference = false;  // the CPU's plain loops: the oracle
   uint32_t thread_count = 1;
-  uint32_t context_length = 0;          // 0: as trained
+  uint32_t context_length = 0;  // 0: as trained
   uint32_t max_sequence_count = 1;
-  uint32_t prefill_chunk = 0;           // 0: kDefaultPrefillChunk
+  uint32_t prefill_chunk = 0;  // 0: kDefaultPrefillChunk
   cpu::KvType kv_type = cpu::KvType::kF16;
   cpu::ActivationType activation = cpu::ActivationType::kQ8;
   std::string plan_name = "fused";
@@ -37,8 +38,8 @@ class Engine {
                                                 RequestSink* sink, cpu::Pool* pool);
 
   Loader& loader() { return loader_; }
-  // To be called when the loader has reported a complete header and knows all files: checks the model
-  // (architecture, shapes, tokenizer) before its weights are there.
+  // To be called when the loader has reported a complete header and knows all files: checks the
+  // model (architecture, shapes, tokenizer) before its weights are there.
   Status AfterHeader();
   // All files are complete: binds the weights and is ready.
   Status FinishLoading();

@@ -1,5 +1,5 @@
-// For tests only: an engine over a file of tests/data, driven as a host would drive it, and a sink that
-// keeps what came out.
+// For tests only: an engine over a file of tests/data, driven as a host would drive it, and a sink
+// that keeps what came out.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Damaged, lying and foreign model files: an error with the right code and a sentence, from every byte
-// at which a file can end, and the engine can load a good file afterwards.
+// Damaged, lying and foreign model files: an error with the right code and a sentence, from every
+// byte at which a file can end, and the engine can load a good file afterwards.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -148,9 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoContext", [](Bytes* b) { PatchKey(b, "llama.context_length", 0); },
                ErrorCode::kMalformed, "context_length"},
         Damage{"NanEps",
-               [](Bytes* b) {
-                 PatchKey(b, "llama.attention.layer_norm_rms_epsilon", 0x7fc00000u);
-               },
+               [](Bytes* b) { PatchKey(b, "llama.attention.layer_norm_rms_epsilon", 0x7fc00000u); },
                ErrorCode::kMalformed, "layer_norm_rms_epsilon"},
         Damage{"MissingTensor",
                [](Bytes* b) { PatchText(b, "blk.1.attn_q.weight", "blk.1.attn_Q.weight"); },

@@ -71,7 +71,8 @@ Result<LoadProgress> Loader::PushTensors(std::span<const std::byte> bytes, LoadP
     is_file_complete_ = true;
     ++complete_count_;
   }
-  // A header that ends in the same piece is reported first; the next commit (of none) ends the file.
+  // A header that ends in the same piece is reported first; the next commit (of none) ends the
+  // file.
   return progress == LoadProgress::kHeaderComplete ? progress : LoadProgress::kFileComplete;
 }
 

@@ -1,5 +1,5 @@
-// Takes a model in as its files' bytes arrive, in order: header first, then tensors straight into the
-// packed weights. The host fills the staging area that Reserve gives, so bytes are moved once.
+// Takes a model in as its files' bytes arrive, in order: header first, then tensors straight into
+// the packed weights. The host fills the staging area that Reserve gives, so bytes are moved once.
 #pragma once
 
 #include <cstdint>
@@ -49,10 +49,10 @@ class Loader {
   AlignedBuffer staging_;
   std::optional<GgufParser> parser_;
   std::optional<TensorStream> stream_;
-  std::vector<Gguf> headers_;      // until all are there
+  std::vector<Gguf> headers_;  // until all are there
   std::optional<GgufSet> files_;
   double file_size_bytes_ = -1.0;
-  uint64_t pushed_bytes_ = 0;      // of this file
+  uint64_t pushed_bytes_ = 0;  // of this file
   uint32_t split_count_ = 1;
   uint32_t next_file_ = 0;
   uint32_t complete_count_ = 0;

@@ -1,5 +1,5 @@
-// Numbers of KV pages: which are free, and how many sequences share each. Backend-neutral; the bytes
-// belong to the backend (cpu/kv_store.h).
+// Numbers of KV pages: which are free, and how many sequences share each. Backend-neutral; the
+// bytes belong to the backend (cpu/kv_store.h).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ class PagePool {
  public:
   explicit PagePool(uint32_t page_count) : page_count_(page_count) {}
 
-  Result<uint32_t> Allocate();        // with one reference; the smallest free number
-  void AddReference(uint32_t page);   // a prefix that is shared
-  void Release(uint32_t page);        // free when nobody refers to it
+  Result<uint32_t> Allocate();       // with one reference; the smallest free number
+  void AddReference(uint32_t page);  // a prefix that is shared
+  void Release(uint32_t page);       // free when nobody refers to it
   uint32_t reference_count(uint32_t page) const { return reference_counts_[page]; }
   uint32_t used_count() const { return used_count_; }
   uint32_t page_count() const { return page_count_; }

@@ -17,11 +17,11 @@ namespace nonstop {
 
 struct RequestOptions {
   std::vector<TokenId> prompt;
-  std::vector<TokenId> forced;    // scoring: fed instead of sampled tokens
-  uint32_t max_tokens = 0;        // 0: until the context is full
+  std::vector<TokenId> forced;  // scoring: fed instead of sampled tokens
+  uint32_t max_tokens = 0;      // 0: until the context is full
   uint32_t top_logprobs = 0;
-  bool ignores_end = false;       // end tokens do not end the reply
-  bool shows_special = false;     // control tokens appear in the text
+  bool ignores_end = false;    // end tokens do not end the reply
+  bool shows_special = false;  // control tokens appear in the text
   std::vector<std::string> stop;
   std::vector<LogitBias> biases;
   SamplingOptions sampling;
@@ -32,10 +32,10 @@ enum class FinishReason : uint8_t { kStop, kLength, kAbort, kError };
 struct TokenOutput {
   uint32_t request_id;
   TokenId token;
-  uint32_t index;                        // 0 for the first generated token
+  uint32_t index;  // 0 for the first generated token
   bool is_end;
   std::span<const TokenProbability> top;
-  std::string_view text;                 // what became final with it
+  std::string_view text;  // what became final with it
 };
 
 struct FinishOutput {
@@ -44,10 +44,10 @@ struct FinishOutput {
   uint32_t prompt_count;
   uint32_t cached_count;
   uint32_t generated_count;
-  std::string_view text;                 // held back until now
-  double prefill_us;                     // from the request's start to its first logits
+  std::string_view text;  // held back until now
+  double prefill_us;      // from the request's start to its first logits
   double first_token_us;
-  double decode_us;                      // from the first token to the last
+  double decode_us;  // from the first token to the last
 };
 
 // Where results go. Called from within Scheduler::Pump; views live for the call.
@@ -76,16 +76,14 @@ struct Request {
         stop(std::move(stop_strings)) {}
 
   uint32_t prompt_count() const { return static_cast<uint32_t>(options.prompt.size()); }
-  uint32_t generated_count() const {
-    return static_cast<uint32_t>(tokens.size()) - prompt_count();
-  }
+  uint32_t generated_count() const { return static_cast<uint32_t>(tokens.size()) - prompt_count(); }
 
   uint32_t id;
   RequestOptions options;
   State state = State::kQueued;
   bool is_cancelled = false;
-  std::vector<TokenId> tokens;    // prompt, then generated
-  uint32_t cached_count = 0;      // tokens whose K and V are in the cache
+  std::vector<TokenId> tokens;  // prompt, then generated
+  uint32_t cached_count = 0;    // tokens whose K and V are in the cache
   PageTable pages;
   Sampler sampler;
   StreamingDetokenizer detokenizer;

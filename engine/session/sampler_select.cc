@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/sort.h"
 #include "base/exact_math.h"
+#include "base/sort.h"
 
 namespace nonstop::sampling {
 namespace {

@@ -30,9 +30,8 @@ Status Scheduler::Check(const RequestOptions& options) const {
   for (const std::vector<TokenId>* ids : {&options.prompt, &options.forced}) {
     for (TokenId id : *ids) {
       if (id >= 0 && static_cast<uint32_t>(id) < options_.vocabulary_size) continue;
-      return MakeError(ErrorCode::kInvalidArgument,
-                       "Token id (%d) is outside the vocabulary (%u).", id,
-                       options_.vocabulary_size);
+      return MakeError(ErrorCode::kInvalidArgument, "Token id (%d) is outside the vocabulary (%u).",
+                       id, options_.vocabulary_size);
     }
   }
   TRY(CheckSamplingOptions(options.sampling));
@@ -46,8 +45,8 @@ Result<uint32_t> Scheduler::Start(RequestOptions options) {
   }
   ASSIGN_OR_RETURN(StopStrings stop, StopStrings::Create(options.stop));
   const uint32_t id = next_id_++;
-  requests_.push_back(std::make_unique<Request>(id, std::move(options), tokenizer_,
-                                                std::move(stop), &pool_));
+  requests_.push_back(
+      std::make_unique<Request>(id, std::move(options), tokenizer_, std::move(stop), &pool_));
   requests_.back()->start_us = clock_.NowUs();
   return id;
 }
@@ -76,9 +75,8 @@ void Scheduler::EndCancelled() {
     is_running_ = false;
   }
   for (const auto& request : requests_) {
-    const bool is_in_run =
-        is_running_ && std::find(run_requests_.begin(), run_requests_.end(), request.get()) !=
-                           run_requests_.end();
+    const bool is_in_run = is_running_ && std::find(run_requests_.begin(), run_requests_.end(),
+                                                    request.get()) != run_requests_.end();
     if (request->is_cancelled && !is_in_run) Finish(request.get(), FinishReason::kAbort);
   }
   RemoveDone();
@@ -215,8 +213,7 @@ Result<TokenId> Scheduler::Choose(Request* request, std::span<const float> logit
   return request->sampler.Sample(logits, request->tokens, index);
 }
 
-void Scheduler::AfterToken(Request* request, TokenId token,
-                           std::span<const TokenProbability> top) {
+void Scheduler::AfterToken(Request* request, TokenId token, std::span<const TokenProbability> top) {
   const RequestOptions& options = request->options;
   const bool is_scoring = !options.forced.empty();
   const uint32_t index = request->generated_count();
@@ -238,8 +235,8 @@ void Scheduler::AfterToken(Request* request, TokenId token,
                  .is_end = is_end,
                  .top = top,
                  .text = text});
-  const uint32_t most = is_scoring ? static_cast<uint32_t>(options.forced.size())
-                                   : options.max_tokens;
+  const uint32_t most =
+      is_scoring ? static_cast<uint32_t>(options.forced.size()) : options.max_tokens;
   if (ends || request->stop.stopped()) {
     Finish(request, FinishReason::kStop);
   } else if (request->generated_count() == most ||
@@ -256,16 +253,16 @@ void Scheduler::Finish(Request* request, FinishReason reason) {
   request->stop.Push(piece, &text);
   request->stop.Finish(&text);
   const bool has_logits = request->generated_count() > 0;
-  sink_.OnFinish({.request_id = request->id,
-                  .reason = reason,
-                  .prompt_count = request->prompt_count(),
-                  .cached_count = 0,
-                  .generated_count = request->generated_count(),
-                  .text = text,
-                  .prefill_us = has_logits ? request->first_logits_us - request->start_us : 0.0,
-                  .first_token_us = has_logits ? request->first_token_us - request->start_us : 0.0,
-                  .decode_us = has_logits ? request->last_token_us - request->first_token_us
-                                          : 0.0});
+  sink_.OnFinish(
+      {.request_id = request->id,
+       .reason = reason,
+       .prompt_count = request->prompt_count(),
+       .cached_count = 0,
+       .generated_count = request->generated_count(),
+       .text = text,
+       .prefill_us = has_logits ? request->first_logits_us - request->start_us : 0.0,
+       .first_token_us = has_logits ? request->first_token_us - request->start_us : 0.0,
+       .decode_us = has_logits ? request->last_token_us - request->first_token_us : 0.0});
   request->state = State::kDone;
 }
 

@@ -1,6 +1,6 @@
-// Many requests on one model: which tokens the next run of the backend computes, and what becomes of
-// its logits. Runs are either one chunk of one prompt or one token of every reply under way; they
-// take turns, so that a long prompt does not stop the replies. First come, first served.
+// Many requests on one model: which tokens the next run of the backend computes, and what becomes
+// of its logits. Runs are either one chunk of one prompt or one token of every reply under way;
+// they take turns, so that a long prompt does not stop the replies. First come, first served.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 namespace nonstop {
 
 struct SchedulerOptions {
-  uint32_t context_length = 0;     // of one sequence
-  uint32_t vocabulary_size = 0;    // of the logits
+  uint32_t context_length = 0;   // of one sequence
+  uint32_t vocabulary_size = 0;  // of the logits
   uint32_t max_sequence_count = 1;
   uint32_t max_queued_count = 256;
 };

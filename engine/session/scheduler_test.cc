@@ -1,5 +1,5 @@
-// Requests through a real tiny model: what comes back, in which order, and what a cancelled, wrong or
-// overlong request leaves behind.
+// Requests through a real tiny model: what comes back, in which order, and what a cancelled, wrong
+// or overlong request leaves behind.
 #include "session/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -68,8 +68,7 @@ TEST(Scheduler, RefusesWrongRequests) {
   EXPECT_EQ(engine->Run(Greedy({}, 1)).error, "The prompt has no tokens.");
   EXPECT_EQ(engine->Run(Greedy({5, -1}, 1)).error,
             "Token id (-1) is outside the vocabulary (291).");
-  EXPECT_EQ(engine->Run(Greedy({291}, 1)).error,
-            "Token id (291) is outside the vocabulary (291).");
+  EXPECT_EQ(engine->Run(Greedy({291}, 1)).error, "Token id (291) is outside the vocabulary (291).");
   RequestOptions options = Greedy({5}, 1);
   options.sampling.top_p = -1.0f;
   EXPECT_EQ(engine->Run(options).error_code, ErrorCode::kInvalidArgument);
@@ -163,7 +162,8 @@ TEST(Scheduler, PrefillAndDecodeTakeTurns) {
   const uint32_t reader = *engine->engine().Start(Greedy(Prompt(160), 1));
   while (engine->engine().Pump(1e9) != PumpStatus::kIdle) {
   }
-  // 160 tokens are 20 chunks of 8: about as many tokens of the talker come before the reader's first.
+  // 160 tokens are 20 chunks of 8: about as many tokens of the talker come before the reader's
+  // first.
   const std::vector<uint32_t>& order = engine->sink().order;
   const auto first_of_reader = std::find(order.begin(), order.end(), reader) - order.begin();
   EXPECT_GE(first_of_reader, 18);
@@ -189,8 +189,8 @@ TEST(Scheduler, CancelEndsARequestWhereverItIs) {
   while (e.Pump(1e9) != PumpStatus::kIdle) {
   }
   EXPECT_EQ(engine->sink().replies[2].tokens.size(), 50u);
-  e.Cancel(2);       // has ended
-  e.Cancel(12345);   // never was
+  e.Cancel(2);      // has ended
+  e.Cancel(12345);  // never was
   EXPECT_EQ(e.Pump(1e9), PumpStatus::kIdle);
   EXPECT_EQ(engine->Run(Greedy(Prompt(5), 3)).tokens.size(), 3u);
 }

@@ -12,18 +12,20 @@ namespace nonstop {
 namespace {
 
 struct TinyModel {
-  const char* name;       // of the JSON
+  const char* name;  // of the JSON
   std::vector<const char*> files;
 };
 
 std::vector<TinyModel> AllModels() {
   std::vector<TinyModel> models;
-  for (const char* name :
-       {"llama_tied", "llama_untied", "llama3_rope", "llama_linear_rope", "mistral", "qwen2",
-        "qwen2_yarn", "qwen3", "gemma3", "gemma3_linear", "gemma2", "gemma2_27b", "phi3",
-        "phi3_longrope", "type_f32", "type_f16", "type_bf16", "type_q4_0", "type_q4_1",
-        "type_q5_0", "type_q5_1", "type_q8_0", "type_q2_k", "type_q3_k", "type_q4_k", "type_q5_k",
-        "type_q6_k", "type_iq4_nl", "type_mix_k", "type_mix_small"}) {
+  for (const char* name : {"llama_tied", "llama_untied",  "llama3_rope", "llama_linear_rope",
+                           "mistral",    "qwen2",         "qwen2_yarn",  "qwen3",
+                           "gemma3",     "gemma3_linear", "gemma2",      "gemma2_27b",
+                           "phi3",       "phi3_longrope", "type_f32",    "type_f16",
+                           "type_bf16",  "type_q4_0",     "type_q4_1",   "type_q5_0",
+                           "type_q5_1",  "type_q8_0",     "type_q2_k",   "type_q3_k",
+                           "type_q4_k",  "type_q5_k",     "type_q6_k",   "type_iq4_nl",
+                           "type_mix_k", "type_mix_small"}) {
     models.push_back({name, {name}});
   }
   models.push_back(
@@ -85,8 +87,7 @@ Rows ScoreByPrefill(TestEngine& engine, const Case& test) {
   Rows rows;
   for (const TestJson& step : (*test.json)["steps"]) {
     const auto position = static_cast<size_t>(step["pos"].AsInt());
-    const Reply reply =
-        engine.Run(Scoring(std::span(test.ids).first(position + 1), position + 1));
+    const Reply reply = engine.Run(Scoring(std::span(test.ids).first(position + 1), position + 1));
     EXPECT_EQ(reply.error, "");
     if (!reply.top.empty()) rows.Set(position, reply.top[0]);
   }
@@ -122,8 +123,8 @@ void Compare(const TestJson& json, const Rows& rows, double margin_nats, Differe
     if (rest > 1e-6 && our_rest > 1e-9) kl += rest * std::log(rest / our_rest);
     difference->kl_sum += kl;
     ++difference->kl_count;
-    const double margin = step["logprobs"][size_t{0}].AsDouble() -
-                          step["logprobs"][size_t{1}].AsDouble();
+    const double margin =
+        step["logprobs"][size_t{0}].AsDouble() - step["logprobs"][size_t{1}].AsDouble();
     if (margin < margin_nats) continue;
     const auto best = static_cast<size_t>(step["ids"][size_t{0}].AsInt());
     const auto second = static_cast<size_t>(step["ids"][size_t{1}].AsInt());
@@ -147,8 +148,8 @@ class TinyModelTest : public testing::TestWithParam<TinyModel> {
     const std::string json_name = std::string("tiny/") + GetParam().name + ".json";
     const auto bytes = ReadTestFile(TestDataPath(json_name));
     CHECK(bytes.ok());
-    const TestJson json = TestJson::Parse(
-        {reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    const TestJson json =
+        TestJson::Parse({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
     std::vector<std::string> paths;
     for (const char* file : GetParam().files) {
       paths.push_back(TestDataPath(std::string("tiny/") + file + ".gguf"));
@@ -173,7 +174,8 @@ class TinyModelTest : public testing::TestWithParam<TinyModel> {
     return difference;
   }
 
-  // llama.cpp's values are in f32 throughout, printed with 6 digits; ours differ by the order of sums.
+  // llama.cpp's values are in f32 throughout, printed with 6 digits; ours differ by the order of
+  // sums.
   static constexpr double kF32Tolerance = 1e-3;
 };
 
@@ -216,8 +218,8 @@ TEST_P(TinyModelTest, TwoThreadsEqualLlamaCpp) {
   EXPECT_LT(Run(options, true).largest_logit, kF32Tolerance);
 }
 
-// Random weights spread an error over the layers far more than trained ones do, so the bound is wide
-// here; the real models are held to a mean KL of 0.01 by tests/golden.
+// Random weights spread an error over the layers far more than trained ones do, so the bound is
+// wide here; the real models are held to a mean KL of 0.01 by tests/golden.
 TEST_P(TinyModelTest, QuantizedActivationsAndF16CacheStayClose) {
   EXPECT_LT(Run({}, true, 2.0).mean_kl(), 0.05);
 }

@@ -16,17 +16,20 @@ ScaleOffsets GetScaleOffsets(DType dtype) {
     case DType::kQ4_1:
     case DType::kQ5_1:
     case DType::kQ4_K:
-    case DType::kQ5_K: return {0, 2};
-    case DType::kQ2_K: return {80, 82};
-    case DType::kQ3_K: return {108, -1};
-    case DType::kQ6_K: return {208, -1};
-    default: return {0, -1};  // Q4_0, Q5_0, Q8_0, IQ4_NL, F16
+    case DType::kQ5_K:
+      return {0, 2};
+    case DType::kQ2_K:
+      return {80, 82};
+    case DType::kQ3_K:
+      return {108, -1};
+    case DType::kQ6_K:
+      return {208, -1};
+    default:
+      return {0, -1};  // Q4_0, Q5_0, Q8_0, IQ4_NL, F16
   }
 }
 
-bool HalfIsFinite(const std::byte* bytes) {
-  return (LoadLe<uint16_t>(bytes) & 0x7c00u) != 0x7c00u;
-}
+bool HalfIsFinite(const std::byte* bytes) { return (LoadLe<uint16_t>(bytes) & 0x7c00u) != 0x7c00u; }
 
 }  // namespace
 

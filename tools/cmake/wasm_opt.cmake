@@ -15,7 +15,7 @@ if(THREADS)
   list(APPEND features threads)
 endif()
 list(TRANSFORM features PREPEND "--enable-")
-execute_process(COMMAND ${node} ${wasm_opt} ${features} -O2 --strip-debug --strip-target-features
+execute_process(COMMAND ${node} ${wasm_opt} ${features} -Os --strip-debug --strip-target-features
                         ${MODULE} -o ${MODULE}.opt
                 COMMAND_ERROR_IS_FATAL ANY)
 file(RENAME ${MODULE}.opt ${MODULE})

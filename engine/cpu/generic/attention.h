@@ -44,7 +44,13 @@ class AttentionOn {
     const uint32_t float_count = args_.query_head_count * args_.head_dim;
     OpsOn<S>::Scale(args_.q, Row::kFactor, float_count, q_);
     std::fill_n(args_.out, float_count, 0.0f);
-    for (uint32_t head = 0; head < args_.query_head_count; head += 4) {
+    // The f32 cache serves exactness, not speed: one head at a time is less code.
+    constexpr uint32_t kMostHeads = Row::kSizeBytes == 2 ? 4 : 1;
+    for (uint32_t head = 0; head < args_.query_head_count; head += kMostHeads) {
+      if constexpr (kMostHeads == 1) {
+        RunHeads<1>(head);
+        continue;
+      }
       switch (std::min(args_.query_head_count - head, 4u)) {
         case 1:
           RunHeads<1>(head);

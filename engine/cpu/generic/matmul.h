@@ -66,10 +66,8 @@ class MatMulOn {
     const uint32_t block_count = w_.column_count / GetDType(w_.dtype).block_length;
     for (uint32_t t = 0; t < x_.row_count;) {
       const uint32_t left = x_.row_count - t;
-      const uint32_t count = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-      const QuantKernel kernel = count == 4   ? kernels.tokens_4
-                                 : count == 2 ? kernels.tokens_2
-                                              : kernels.tokens_1;
+      const uint32_t count = left >= 4 ? 4 : 1;
+      const QuantKernel kernel = count == 4 ? kernels.tokens_4 : kernels.tokens_1;
       const std::byte* x = x_.data + t * x_stride_bytes;
       if (valid_row_count == kGroupRowCount) {
         kernel(groups, group_count, block_count, x, x_stride_bytes, y + t * y_stride_, y_stride_);

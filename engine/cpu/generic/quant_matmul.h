@@ -316,12 +316,11 @@ void MultiplyGroups(const std::byte* groups, uint32_t group_count, uint32_t bloc
 
 struct QuantKernels {
   DType dtype;
-  QuantKernel tokens_1, tokens_2, tokens_4;
+  QuantKernel tokens_1, tokens_4;
 };
 
 template <class S, QuantLayout kLayout>
 inline constexpr QuantKernels kQuantKernelsOf = {kLayout.dtype, MultiplyGroups<S, kLayout, 1>,
-                                                 MultiplyGroups<S, kLayout, 2>,
                                                  MultiplyGroups<S, kLayout, 4>};
 
 template <class S>

@@ -82,12 +82,12 @@ std::optional<Node> Match(const Graph& graph, const UseMap& uses, const Node& wr
   attributes.head_count = attention->attributes.head_count;
   attributes.kv_head_count = write.attributes.kv_head_count;
   attributes.layer = write.attributes.layer;
-  return Node{.op = OpKind::kNormQkv,
-              .inputs = {norm->inputs[0], norm->inputs[1], q->w, k->w, v->w, q->bias, k->bias,
-                         v->bias, q->head_norm, k->head_norm, write.inputs[3], q->rope->inputs[2],
-                         write.inputs[0]},
-              .outputs = {attention->inputs[0], write.outputs[0]},
-              .attributes = attributes};
+  return Node{
+      .op = OpKind::kNormQkv,
+      .inputs = {norm->inputs[0], norm->inputs[1], q->w, k->w, v->w, q->bias, k->bias, v->bias,
+                 q->head_norm, k->head_norm, write.inputs[3], q->rope->inputs[2], write.inputs[0]},
+      .outputs = {attention->inputs[0], write.outputs[0]},
+      .attributes = attributes};
 }
 
 }  // namespace

@@ -45,9 +45,9 @@ std::optional<Node> MatchNormGateUp(const UseMap& uses, const Node& node) {
   const Node* norm = RowNorm(uses, gate->inputs[0], 2);
   if (norm == nullptr) return std::nullopt;
   const Activation activation = silu != nullptr ? Activation::kSilu : Activation::kGelu;
-  return MakeNode(
-      OpKind::kNormGateUp, {norm->inputs[0], norm->inputs[1], gate->inputs[1], up->inputs[1]},
-      {.eps = norm->attributes.eps, .activation = static_cast<uint32_t>(activation)});
+  return MakeNode(OpKind::kNormGateUp,
+                  {norm->inputs[0], norm->inputs[1], gate->inputs[1], up->inputs[1]},
+                  {.eps = norm->attributes.eps, .activation = static_cast<uint32_t>(activation)});
 }
 
 std::optional<Node> MatchMatMulAdd(const UseMap& uses, const Node& node) {

@@ -107,17 +107,16 @@ TEST_P(QkvTwinTest, IsLeftAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, QkvTwinTest,
-    testing::Values(
-        Twin{"NormedRowHasAnotherReader", "return %9, %8", "return %9, %8, %1"},
-        Twin{"QueryHasAnotherReader", "return %9, %8", "return %9, %8, %5"},
-        Twin{"KeyIsReadUnrotated", "return %9, %8", "return %9, %8, %3"},
-        Twin{"RopesDiffer", "%6 = rope(%3, $positions, #rope[16]) {head_dim=32",
-             "%6 = rope(%3, $positions, #rope[16]) {rope_magnitude=2, head_dim=32"},
-        Twin{"FrequenciesDiffer", "%6 = rope(%3, $positions, #rope[16])",
-             "%6 = rope(%3, $positions, #rope.local[16])"},
-        Twin{"ValueIsOfAnotherRow", "%4 = matmul(%1, @wv", "%4 = matmul(%0, @wv"},
-        Twin{"NormIsByGroups", "%1 = rms_norm(%0, @norm[64]) {eps=1e-05}",
-             "%1 = rms_norm(%0, @norm[32]) {eps=1e-05, group=32}"}),
+    testing::Values(Twin{"NormedRowHasAnotherReader", "return %9, %8", "return %9, %8, %1"},
+                    Twin{"QueryHasAnotherReader", "return %9, %8", "return %9, %8, %5"},
+                    Twin{"KeyIsReadUnrotated", "return %9, %8", "return %9, %8, %3"},
+                    Twin{"RopesDiffer", "%6 = rope(%3, $positions, #rope[16]) {head_dim=32",
+                         "%6 = rope(%3, $positions, #rope[16]) {rope_magnitude=2, head_dim=32"},
+                    Twin{"FrequenciesDiffer", "%6 = rope(%3, $positions, #rope[16])",
+                         "%6 = rope(%3, $positions, #rope.local[16])"},
+                    Twin{"ValueIsOfAnotherRow", "%4 = matmul(%1, @wv", "%4 = matmul(%0, @wv"},
+                    Twin{"NormIsByGroups", "%1 = rms_norm(%0, @norm[64]) {eps=1e-05}",
+                         "%1 = rms_norm(%0, @norm[32]) {eps=1e-05, group=32}"}),
     [](const auto& info) { return info.param.name; });
 
 // ---- norm_gate_up ----
@@ -223,9 +222,9 @@ TEST(FuseNormMatMul, FusesTheHeadWithItsCap) {
 
 TEST(ExpandRmsNorm, GivesSixPlainOps) {
   EXPECT_EQ(RunPass(ExpandRmsNorm,
-                "%0 = embed($ids, @t[50, 64]:Q8_0)\n"
-                "%1 = rms_norm(%0, @norm[32]) {eps=1e-06, group=32}\n"
-                "return %1\n"),
+                    "%0 = embed($ids, @t[50, 64]:Q8_0)\n"
+                    "%1 = rms_norm(%0, @norm[32]) {eps=1e-06, group=32}\n"
+                    "return %1\n"),
             Normal("%0 = embed($ids, @t[50, 64]:Q8_0)\n"
                    "%1 = square(%0)\n"
                    "%2 = group_mean(%1) {group=32}\n"

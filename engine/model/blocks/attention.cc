@@ -41,8 +41,7 @@ Projections ProjectApart(ModelBuilder& model, uint32_t layer, ValueId normed) {
 ValueId HeadNorm(ModelBuilder& model, uint32_t layer, const char* tensor, ValueId x) {
   const uint32_t head_dim = model.spec.head_dim;
   const ValueId w = model.Vector(LayerTensor(layer, tensor), head_dim);
-  return model.build.Add(OpKind::kRmsNorm, {x, w},
-                         {.eps = model.spec.norm_eps, .group = head_dim});
+  return model.build.Add(OpKind::kRmsNorm, {x, w}, {.eps = model.spec.norm_eps, .group = head_dim});
 }
 
 }  // namespace
@@ -56,8 +55,8 @@ ValueId AttentionBlock(ModelBuilder& model, uint32_t layer, bool selects_rows, V
   const ValueId frequencies = model.Rope(spec.layers[layer].rope_index);
 
   const ValueId normed = model.RmsNorm(*residual, LayerTensor(layer, "attn_norm.weight"));
-  Projections p = row.has_fused_qkv ? ProjectFused(model, layer, normed)
-                                    : ProjectApart(model, layer, normed);
+  Projections p =
+      row.has_fused_qkv ? ProjectFused(model, layer, normed) : ProjectApart(model, layer, normed);
   if (row.has_head_norms) {
     p.q = HeadNorm(model, layer, "attn_q_norm.weight", p.q);
     p.k = HeadNorm(model, layer, "attn_k_norm.weight", p.k);
@@ -68,9 +67,9 @@ ValueId AttentionBlock(ModelBuilder& model, uint32_t layer, bool selects_rows, V
                              .rope_halves = row.rope_halves ? 1u : 0u};
   p.q = build.Add(OpKind::kRope, {p.q, positions, frequencies}, rope);
   p.k = build.Add(OpKind::kRope, {p.k, positions, frequencies}, rope);
-  *cache = build.Add(
-      OpKind::kKvWrite, {*cache, p.k, p.v, positions},
-      {.head_dim = spec.head_dim, .kv_head_count = spec.kv_head_count, .layer = layer});
+  *cache =
+      build.Add(OpKind::kKvWrite, {*cache, p.k, p.v, positions},
+                {.head_dim = spec.head_dim, .kv_head_count = spec.kv_head_count, .layer = layer});
   ValueId attended = build.Add(OpKind::kAttention, {p.q, *cache, positions},
                                {.scale = spec.attention_scale,
                                 .soft_cap = spec.attention_soft_cap,
