@@ -1,0 +1,133 @@
+// The two real models natively, teacher-forced on the reference logits of tests/data (made with
+// llama.cpp from the same weights in f32): the same checks as tests/golden makes of the modules.
+// Suites named Golden* run in the golden tier, optimised; set-up must have fetched the models.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/test_json.h"
+#include "session/engine_for_test.h"
+
+namespace nonstop {
+namespace {
+
+TestJson ReadJson(const char* name) {
+  const auto bytes = ReadTestFile(TestDataPath(name));
+  CHECK(bytes.ok());
+  return TestJson::Parse({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+}
+
+struct GoldenModel {
+  const char* key;         // in the JSON
+  const char* file;        // of .deps/models
+  const char* exact_json;  // reference without llama.cpp's GELU table, where that matters
+};
+
+class GoldenNativeTest : public testing::TestWithParam<GoldenModel> {};
+
+struct Totals {
+  double largest_difference = 0.0;
+  double kl_sum = 0.0;
+  size_t step_count = 0;
+  size_t decisive_count = 0;
+  size_t wrong_count = 0;
+};
+
+float FindLogit(const std::vector<TokenProbability>& top, TokenId id, float* logprob) {
+  for (const TokenProbability& entry : top) {
+    if (entry.id != id) continue;
+    *logprob = entry.logprob;
+    return entry.logit;
+  }
+  *logprob = -100.0f;
+  return -INFINITY;
+}
+
+void CompareStep(const TestJson& want, const std::vector<TokenProbability>& top, Totals* totals) {
+  double kl = 0.0;
+  double rest = 1.0;
+  double our_rest = 1.0;
+  for (size_t i = 0; i < want["top_ids"].size(); ++i) {
+    float logprob = 0.0f;
+    const auto id = static_cast<TokenId>(want["top_ids"][i].AsInt());
+    const double logit = static_cast<double>(FindLogit(top, id, &logprob));
+    totals->largest_difference =
+        std::max(totals->largest_difference, std::abs(logit - want["top_logits"][i].AsDouble()));
+    const double p = std::exp(want["top_logprobs"][i].AsDouble());
+    kl += p * (want["top_logprobs"][i].AsDouble() - static_cast<double>(logprob));
+    rest -= p;
+    our_rest -= std::exp(static_cast<double>(logprob));
+  }
+  if (rest > 1e-6 && our_rest > 1e-9) kl += rest * std::log(rest / our_rest);
+  totals->kl_sum += kl;
+  ++totals->step_count;
+  const TestJson& logprobs = want["top_logprobs"];
+  if (logprobs[size_t{0}].AsDouble() - logprobs[size_t{1}].AsDouble() <= 0.5) return;
+  ++totals->decisive_count;
+  if (top[0].id != want["top_ids"][size_t{0}].AsInt()) ++totals->wrong_count;
+}
+
+std::vector<TokenId> Ids(const TestJson& json, size_t limit) {
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < std::min(json.size(), limit); ++i) {
+    ids.push_back(static_cast<TokenId>(json[i].AsInt()));
+  }
+  return ids;
+}
+
+// All cases whose prompt has at most `prompt_limit` tokens.
+Totals Score(const GoldenModel& model, const EngineOptions& options, const char* json_name,
+             size_t prompt_limit) {
+  Totals totals;
+  const TestJson json = ReadJson(json_name);
+  auto engine = TestEngine::Load({TestModelPath(model.file)}, options);
+  EXPECT_TRUE(engine.ok()) << engine.error().message;
+  if (!engine.ok()) return totals;
+  for (const TestJson& golden : json[model.key]["cases"]) {
+    if (golden["prompt_ids"].size() > prompt_limit) continue;
+    RequestOptions request;
+    request.prompt = Ids(golden["prompt_ids"], SIZE_MAX);
+    request.forced = Ids(golden["greedy_ids"], golden["steps"].size());
+    request.top_logprobs = 4096;
+    const Reply reply = (*engine)->Run(std::move(request));
+    EXPECT_EQ(reply.error, "");
+    for (size_t i = 0; i < reply.top.size(); ++i) {
+      CompareStep(golden["steps"][i], reply.top[i], &totals);
+    }
+  }
+  EXPECT_GT(totals.step_count, 0u);
+  EXPECT_EQ(totals.wrong_count, 0u) << "of " << totals.decisive_count;
+  return totals;
+}
+
+TEST_P(GoldenNativeTest, EightBitActivationsKeepTheDistribution) {
+  const Totals totals = Score(GetParam(), {}, "golden_logits.json", SIZE_MAX);
+  EXPECT_LT(totals.kl_sum / static_cast<double>(totals.step_count), 0.01);
+  EXPECT_GT(totals.decisive_count, 100u);
+}
+
+TEST_P(GoldenNativeTest, F32ActivationsAndCacheGiveTheReferenceLogits) {
+  EngineOptions options;
+  options.activation = cpu::ActivationType::kF32;
+  options.kv_type = cpu::KvType::kF32;
+  const Totals totals = Score(GetParam(), options, GetParam().exact_json, 64);
+  EXPECT_LT(totals.largest_difference, 0.05);
+}
+
+TEST_P(GoldenNativeTest, TheReferenceKernelsGiveTheReferenceLogits) {
+  EngineOptions options;
+  options.uses_reference = true;
+  options.activation = cpu::ActivationType::kF32;
+  options.kv_type = cpu::KvType::kF32;
+  const Totals totals = Score(GetParam(), options, GetParam().exact_json, 13);
+  EXPECT_LT(totals.largest_difference, 0.05);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    GoldenModels, GoldenNativeTest,
+    testing::Values(GoldenModel{"smollm2", "smollm2-135m-instruct", "golden_logits.json"},
+                    GoldenModel{"gemma3", "gemma-3-270m", "golden_logits_exact.json"}),
+    [](const auto& info) { return info.param.key; });
+
+}  // namespace
+}  // namespace nonstop
