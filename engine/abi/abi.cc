@@ -221,6 +221,11 @@ Result<uint32_t> Tokenize(uint32_t text_ptr, uint32_t text_size, uint32_t flags)
 Result<std::string> Detokenize(uint32_t ids_ptr, uint32_t id_count, bool with_special) {
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, GetTokenizer());
   ASSIGN_OR_RETURN(const auto ids, View<int32_t>(ids_ptr, id_count, "ids"));
+  for (TokenId id : ids) {
+    if (id >= 0 && static_cast<uint32_t>(id) < tokenizer->vocabulary_size()) continue;
+    return MakeError(ErrorCode::kInvalidArgument, "Token id (%d) is outside the vocabulary (%u).",
+                     id, tokenizer->vocabulary_size());
+  }
   StreamingDetokenizer detokenizer(*tokenizer, with_special);
   std::string text;
   for (TokenId id : ids) detokenizer.Push(id, &text);

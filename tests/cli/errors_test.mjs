@@ -1,10 +1,11 @@
 // Bad input: each case ends with one clear sentence, its code and its exit status, and nothing hangs.
 import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { kTiny, kTinyModel, run, runJson, temporaryFolder } from './support.mjs';
+import { kCli, kNode24, kTiny, kTinyModel, run, runJson, temporaryFolder } from './support.mjs';
 
 const kStatus = { invalid_argument: 2, not_found: 4, network: 4, storage: 4, context_overflow: 5 };
 const statusOf = (code) => {
@@ -116,6 +117,18 @@ describe('model files', { concurrency: 2 }, () => {
   });
   test('a file that is not there', () =>
     fails(['hi', '--model', '/nowhere/m.gguf'], 'not_found', /nowhere/));
+  const pipe = (t) => {
+    const file = path.join(temporaryFolder(t), 'pipe');
+    execFileSync('mkfifo', [file]);
+    return file;
+  };
+  test('a pipe', (t) => fails(['hi', '--model', pipe(t)], 'not_found', /not a file/));
+  test('a pipe as a template', (t) =>
+    fails(['hi', '--model', kTinyModel, '--template', pipe(t)], 'not_found', /not a file/));
+  test('an endless device as cases', () =>
+    fails(['score', '--model', kTinyModel, '--cases', '/dev/zero'], 'not_found', /not a file/));
+  test('a URL that is none', () =>
+    fails(['hi', '--model', 'http://'], 'invalid_argument', /is no URL/));
   test('a folder', (t) => fails(['hi', '--model', temporaryFolder(t)], 'not_found', /not a file/));
   test('one part of a split model is missing', async (t) => {
     const folder = temporaryFolder(t);
@@ -147,6 +160,8 @@ describe('the command line', { concurrency: 2 }, () => {
   test('an empty prompt of ids', () => fails(['--ids', '', ...tiny], 'invalid_argument', /./));
   test('an id outside the vocabulary', () =>
     fails(['--ids', '1,999999', ...tiny], 'invalid_argument', /999999/));
+  test('an id outside the vocabulary, to text', () =>
+    fails(['tokenize', '--ids', '1,999999', ...tiny], 'invalid_argument', /999999.*vocabulary/));
   test('a biased id outside the vocabulary', () =>
     fails(['--ids', '1', '--logit-bias', '999999=1', ...tiny], 'invalid_argument', /999999/));
   test('score without ids', () => fails(['score', ...tiny], 'invalid_argument', /--continue/));
@@ -224,6 +239,20 @@ describe('network and disk', () => {
     await fails(['hi', '--model', url], 'storage', /XDG_CACHE_HOME.*--no-cache/, {
       env: { XDG_CACHE_HOME: file },
     });
+  });
+  test('a cache folder in a file system that refuses', async (t) => {
+    const url = await serve(t, sendModel);
+    await fails(['hi', '--model', url], 'storage', /XDG_CACHE_HOME/, {
+      env: { XDG_CACHE_HOME: '/proc/nowhere' },
+    });
+  });
+  test('a full disk behind the output', async () => {
+    const full = fs.openSync('/dev/full', 'w');
+    const words = [kCli, '--ids', '262', '--max-tokens', '2', '--model', kTinyModel, '--json'];
+    const { status, stderr } = spawnSync(kNode24, words, { stdio: ['ignore', full, 'pipe'] });
+    fs.closeSync(full);
+    assert.equal(status, 4);
+    assert.equal(String(stderr), 'ERROR (storage): The output cannot be written (ENOSPC).\n');
   });
   test('a model by URL, cached, and without a cache', async (t) => {
     const url = await serve(t, sendModel);

@@ -125,7 +125,35 @@ describe('a reply', () => {
   });
 });
 
+/** The files that a process has open now. */
+function openFiles(pid) {
+  const folder = `/proc/${pid}/fd`;
+  return fs.readdirSync(folder).flatMap((fd) => {
+    try {
+      return [fs.readlinkSync(`${folder}/${fd}`)];
+    } catch {
+      return []; // closed meanwhile
+    }
+  });
+}
+
+async function until(condition) {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
 describe('Ctrl-C', () => {
+  test('a scoring that is stopped is an error, never half a result', async () => {
+    const many = Array.from({ length: 4000 }, () => 5).join(',');
+    const words = ['score', '--ids', '1', '--continue', many, '--logprobs', '1', '--json'];
+    const { child, done } = start(words); // the real model: minutes of work
+    const reads = () => openFiles(child.pid).some((file) => file.endsWith('.gguf'));
+    await until(reads);
+    await until(() => !reads()); // loaded: the scoring begins
+    child.kill('SIGINT');
+    const { status, stdout } = await done;
+    assert.equal(status, 130);
+    assert.equal(JSON.parse(stdout).error.code, 'aborted');
+  });
   test('ends the reply with its figures and status 130', async () => {
     const words = [
       '--ids',

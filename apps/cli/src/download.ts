@@ -42,9 +42,21 @@ export function splitUrls(url: string): string[] {
   );
 }
 
+/** Not mkdir's own `recursive`: that never returns where a file system refuses with ENOENT (/proc). */
+function makeFolders(folder: string): void {
+  if (fs.existsSync(folder)) return;
+  const parent = path.dirname(folder);
+  if (parent !== folder) makeFolders(parent);
+  try {
+    fs.mkdirSync(folder);
+  } catch (thrown) {
+    if (!fs.existsSync(folder)) throw thrown; // another process may have been quicker
+  }
+}
+
 function makeFolder(folder: string): void {
   try {
-    fs.mkdirSync(folder, { recursive: true });
+    makeFolders(folder);
     fs.accessSync(folder, fs.constants.W_OK);
   } catch (cause) {
     throw storageError(`The cache folder "${folder}" cannot be written`, cause);
@@ -76,7 +88,16 @@ async function downloadFile(
   const lock = `${final}.lock`;
   takeLock(lock, url);
   try {
-    await fillPart(url, `${final}.part`, options);
+    try {
+      await fillPart(url, `${final}.part`, options);
+    } catch (thrown) {
+      // What is no model must not be resumed, nor stay.
+      if (thrown instanceof EngineError && thrown.code === 'not_gguf') {
+        fs.rmSync(`${final}.part`, { force: true });
+        fs.rmSync(`${final}.part.json`, { force: true });
+      }
+      throw thrown;
+    }
     fs.renameSync(`${final}.part`, final);
     fs.rmSync(`${final}.part.json`, { force: true });
     return final;
@@ -95,6 +116,7 @@ async function fillPart(
   const stream = await HttpStream.open(url, { signal, offset, etag: note?.etag });
   const { size_bytes, etag } = stream.head;
   const fd = openPart(part, offset);
+  let is_checked = false;
   try {
     if (etag !== undefined) {
       fs.writeFileSync(`${part}.json`, JSON.stringify({ etag, size_bytes } satisfies PartNote));
@@ -105,8 +127,16 @@ async function fillPart(
         done += count;
         offset += count;
       }
+      if (!is_checked && offset >= kMagic.length) {
+        checkMagic(url, fd);
+        is_checked = true;
+      }
+      if (offset > kMaxFileBytes) {
+        throw new EngineError('storage', `"${url}" is longer than (${kMaxFileBytes}) bytes.`);
+      }
       onProgress(offset, size_bytes);
     }
+    if (!is_checked) checkMagic(url, fd);
     fs.fsyncSync(fd);
   } catch (thrown) {
     if (!(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
@@ -115,6 +145,29 @@ async function fillPart(
     fs.closeSync(fd);
     await stream.close();
   }
+}
+
+/** A server that never stops must not fill the disk; a wasm32 engine holds less than this. */
+const kMaxFileBytes = 16 * 2 ** 30;
+const kMagic = Buffer.from('GGUF');
+
+/** Looks at the first bytes while the rest is still to come. */
+function checkMagic(url: string, fd: number): void {
+  const head = Buffer.alloc(256);
+  const size = fs.readSync(fd, head, 0, head.length, 0);
+  if (head.subarray(0, kMagic.length).equals(kMagic)) return;
+  throw new EngineError(
+    'not_gguf',
+    `"${url}" is ${describe(head.subarray(0, size))}, no GGUF file.`,
+  );
+}
+
+function describe(head: Buffer): string {
+  const text = head.toString('latin1');
+  if (head.length === 0) return 'empty';
+  if (/^\s*<(!doctype|html|head|body)/i.test(text)) return 'an HTML page';
+  if (text.startsWith('version https://git-lfs')) return 'a Git LFS pointer';
+  return `something else (its first bytes are ${head.subarray(0, 4).toString('hex')})`;
 }
 
 function takeLock(lock: string, url: string): void {
@@ -155,7 +208,7 @@ function readNote(file: string): PartNote | undefined {
 
 function openPart(part: string, offset: number): number {
   try {
-    const fd = fs.openSync(part, offset > 0 ? 'r+' : 'w');
+    const fd = fs.openSync(part, offset > 0 ? 'r+' : 'w+');
     fs.ftruncateSync(fd, offset);
     return fd;
   } catch (cause) {

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { cacheFolder, downloadModel, splitUrls } from './download.js';
 
 const kBody = Buffer.from(Uint8Array.from({ length: 200_000 }, (_, i) => (i * 13) & 0xff));
+kBody.write('GGUF');
 const options = { signal: new AbortController().signal, onProgress: () => {} };
 let folder = '';
 let server: http.Server;
@@ -43,6 +44,24 @@ test('a model is downloaded once, and nothing else stays behind', async () => {
   expect(fs.readdirSync(path.dirname(file))).toEqual(['model.gguf']);
   expect(await downloadModel(url(), folder, options)).toBe(file);
   expect(ranges.length).toBe(1);
+});
+
+test('what is no model is refused at its first bytes, and nothing of it stays', async () => {
+  const endless = http.createServer((_request, response) => {
+    const zeros = Buffer.alloc(65_536);
+    const more = () => {
+      while (response.write(zeros));
+      response.once('drain', more);
+    };
+    more();
+  });
+  await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve));
+  const where = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/inf.gguf`;
+  await expect(downloadModel(where, folder, options)).rejects.toMatchObject({ code: 'not_gguf' });
+  const [model = ''] = fs.readdirSync(path.join(folder, 'models'));
+  expect(fs.readdirSync(path.join(folder, 'models', model))).toEqual([]);
+  endless.close();
+  endless.closeAllConnections();
 });
 
 test('what an earlier run left is resumed', async () => {

@@ -51,10 +51,12 @@ function checkNode(): void {
   );
 }
 
-// A reader that went away (./run … | head) is no fault.
+// A reader that went away (./run … | head) is no fault; a full disk is one of the disk.
 process.stdout.on('error', (error) => {
-  if ('code' in error && error.code === 'EPIPE') process.exit(0);
-  throw error;
+  const code = 'code' in error ? String(error.code) : error.message;
+  if (code === 'EPIPE') process.exit(0);
+  process.stderr.write(`ERROR (storage): The output cannot be written (${code}).\n`);
+  process.exit(exitStatus('storage'));
 });
 
 process.exitCode = await main(process.argv.slice(2));

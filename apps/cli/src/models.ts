@@ -41,6 +41,9 @@ export interface ResolveOptions {
 
 export async function resolveModel(text: string, options: ResolveOptions): Promise<ResolvedModel> {
   if (/^https?:\/\//i.test(text)) {
+    if (!URL.canParse(text)) {
+      throw new EngineError('invalid_argument', `The option "--model" is no URL (${text}).`);
+    }
     const name = path.basename(new URL(text).pathname) || text;
     if (!options.use_cache) return { name, source: { kind: 'url', url: text } };
     return {
@@ -51,7 +54,10 @@ export async function resolveModel(text: string, options: ResolveOptions): Promi
   const catalogue = readCatalogue();
   const known = catalogue.find((model) => model.name === text);
   const file = known?.path ?? path.resolve(text);
-  if (fs.existsSync(file)) return { name: text, source: { kind: 'file', path: file } };
+  const found = fs.statSync(file, { throwIfNoEntry: false });
+  if (found?.isFile()) return { name: text, source: { kind: 'file', path: file } };
+  // A pipe or a device would block or never end.
+  if (found) throw new EngineError('not_found', `Model "${text}": "${file}" is not a file.`);
   if (known) {
     throw new EngineError(
       'not_found',

@@ -69,7 +69,17 @@ function oneOf<T extends string>(text: string | undefined, values: readonly T[])
   return values.find((value) => value === text);
 }
 
+const kMaxTextBytes = 64 * 2 ** 20;
+
 function readText(file: string): string {
+  const found = fs.statSync(file, { throwIfNoEntry: false });
+  if (found && !found.isFile()) throw new EngineError('not_found', `"${file}" is not a file.`);
+  if (found && found.size > kMaxTextBytes) {
+    throw new EngineError(
+      'invalid_argument',
+      `The file "${file}" has (${found.size}) bytes, the limit is (${kMaxTextBytes}).`,
+    );
+  }
   try {
     return fs.readFileSync(file, 'utf8');
   } catch (cause) {
@@ -103,6 +113,9 @@ async function promptText(args: Arguments): Promise<string> {
   if (text === undefined)
     throw new EngineError('invalid_argument', 'There is no text; see --help.');
   if (text !== '-') return text;
+  if (fs.fstatSync(0).isDirectory()) {
+    throw new EngineError('not_found', 'Standard input is a folder, not a text.');
+  }
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks).toString('utf8');

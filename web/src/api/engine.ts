@@ -1,7 +1,7 @@
 // Engine: a model loaded into a worker of its own. Every promise settles; every failure is an
 // EngineError with a code; after a failed or aborted request the engine goes on working.
 import type { PlanPart, EngineStats } from '../wasm/core.js';
-import { toEngineError } from '../wasm/error.js';
+import { EngineError, toEngineError } from '../wasm/error.js';
 import type { TopTokens } from '../wasm/events.js';
 import type { ChatMessage, OpenResult } from '../worker/protocol.js';
 import { WorkerClient } from '../worker/client.js';
@@ -71,7 +71,9 @@ export class Engine implements AsyncDisposable {
       max_tokens: continued_ids.length,
     };
     const generation = new Generation(this.#client, params, signal, undefined);
-    const { logprobs } = await generation.result;
+    const { logprobs, finish_reason } = await generation.result;
+    // A reply that was stopped is worth something; half a scoring is not.
+    if (finish_reason === 'abort') throw new EngineError('aborted', 'The scoring was stopped.');
     return logprobs ?? [];
   }
 
