@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "base/test_random.h"
+
 namespace nonstop {
 namespace {
 
@@ -17,21 +19,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 double UlpDistance(double got, double want) {
   const double unit = std::nextafter(std::fabs(want), kInfinity) - std::fabs(want);
   return std::fabs(got - want) / unit;
-}
-
-// Knuth's MMIX generator, as in exact_math_reference.py.
-struct Lcg {
-  uint64_t state = 1;
-  double Fraction() {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<double>(state >> 11) * 0x1p-53;
-  }
-};
-
-uint64_t Fnv(uint64_t hash, uint64_t word) {
-  for (int shift = 0; shift < 64; shift += 8)
-    hash = (hash ^ ((word >> shift) & 255)) * 0x100000001B3;
-  return hash;
 }
 
 TEST(ExactMath, ExpAndLogAreWithinOneUlpOfTheTruth) {

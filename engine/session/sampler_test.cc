@@ -10,6 +10,8 @@
 #include <limits>
 #include <string>
 
+#include "base/test_random.h"
+
 namespace nonstop {
 namespace {
 
@@ -40,20 +42,6 @@ constexpr SeedAndIndex kSeeds[] = {{0, 0},
                                    {uint64_t{1} << 32, 3}};
 
 #include "session/sampler_reference.inc"
-
-struct Lcg {
-  uint64_t state = 1;
-  double Fraction() {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<double>(state >> 11) * 0x1p-53;
-  }
-};
-
-uint64_t Fnv(uint64_t hash, uint64_t word) {
-  for (int shift = 0; shift < 64; shift += 8)
-    hash = (hash ^ ((word >> shift) & 255)) * 0x100000001B3;
-  return hash;
-}
 
 std::vector<float> MakeLogits(size_t count, double step) {
   Lcg random;

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace nonstop {
 namespace {
 
+// By the first byte alone: how long the sequence will be that it begins.
 size_t SequenceLength(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead < 0xE0) return 2;
@@ -18,16 +21,11 @@ size_t SequenceLength(unsigned char lead) {
 
 bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Lengths and continuation bytes; surrogates and overlong forms are let through (they are text that
-// never comes, and cut nothing in half).
 bool IsUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = SequenceLength(static_cast<unsigned char>(text[i]));
-    if (length == 0 || length > text.size() - i) return false;
-    for (size_t k = 1; k < length; ++k) {
-      if (!IsContinuation(text[i + k])) return false;
-    }
-    i += length;
+  while (!text.empty()) {
+    const size_t length = Utf8SequenceLength(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
 }

@@ -129,6 +129,12 @@ describe('model files', { concurrency: 2 }, () => {
     fails(['score', '--model', kTinyModel, '--cases', '/dev/zero'], 'not_found', /not a file/));
   test('a URL that is none', () =>
     fails(['hi', '--model', 'http://'], 'invalid_argument', /is no URL/));
+  test('a URL with a secret, which is not repeated', () =>
+    fails(
+      ['hi', '--model', 'http://me:secret@127.0.0.1:9/m.gguf'],
+      'invalid_argument',
+      /^((?!secret).)*$/,
+    ));
   test('a folder', (t) => fails(['hi', '--model', temporaryFolder(t)], 'not_found', /not a file/));
   test('one part of a split model is missing', async (t) => {
     const folder = temporaryFolder(t);

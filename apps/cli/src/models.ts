@@ -44,7 +44,12 @@ export async function resolveModel(text: string, options: ResolveOptions): Promi
     if (!URL.canParse(text)) {
       throw new EngineError('invalid_argument', `The option "--model" is no URL (${text}).`);
     }
-    const name = path.basename(new URL(text).pathname) || text;
+    const { username, password, pathname } = new URL(text);
+    if (username !== '' || password !== '') {
+      // Not repeated here: it may be a secret.
+      throw new EngineError('invalid_argument', 'A URL with a user name or password is not read.');
+    }
+    const name = path.basename(pathname) || text;
     if (!options.use_cache) return { name, source: { kind: 'url', url: text } };
     return {
       name,
