@@ -161,7 +161,7 @@ def main():
         "versions": {name: version(name) for name in ("llama-cpp-python", "onnxruntime", "numpy")},
         "rows": rows,
     }
-    text = json.dumps(content, indent=1, ensure_ascii=False)
+    text = json.dumps(content, indent=2, ensure_ascii=False)
     Path(__file__).with_name("quality.json").write_text(text + "\n", encoding="utf-8")
 
 
