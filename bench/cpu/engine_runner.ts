@@ -62,14 +62,17 @@ export class EngineRunner implements Runner {
     return this.#engine.generate({ ids, max_tokens, temperature: 0, ignore_eos: true, seed: 1 });
   }
 
-  /** Tokens per second of all replies, from when the last has begun to when the first has ended. */
+  /** Tokens per second of all replies, while all of them are under way. */
   async #together({ count, tokens }: SequencesCase): Promise<number> {
     const replies = Array.from({ length: count }, () => this.#reply(kSequencePrompt, tokens + 1));
     const times = await Promise.all(replies.map(tokenTimes));
-    const begin_ms = Math.max(...times.map((list) => list[0] ?? NaN));
-    const end_ms = Math.min(...times.map((list) => list.at(-1) ?? NaN));
-    const counted = times.flat().filter((time_ms) => time_ms > begin_ms && time_ms <= end_ms);
-    return counted.length / ((end_ms - begin_ms) / 1000);
+    const begins_ms = times.map((list) => list[0] ?? NaN);
+    const ends_ms = times.map((list) => list.at(-1) ?? NaN);
+    return (
+      tokenRate(times, Math.max(...begins_ms), Math.min(...ends_ms)) ||
+      // A tiny model's replies can be over before the last has begun.
+      tokenRate(times, Math.min(...begins_ms), Math.max(...ends_ms))
+    );
   }
 
   async #facts(): Promise<Sample> {
@@ -85,6 +88,12 @@ export class EngineRunner implements Runner {
   close(): Promise<void> {
     return this.#engine.close();
   }
+}
+
+/** Tokens after `begin_ms` up to `end_ms`, by second. */
+function tokenRate(times: readonly number[][], begin_ms: number, end_ms: number): number {
+  const counted = times.flat().filter((time_ms) => time_ms > begin_ms && time_ms <= end_ms);
+  return end_ms > begin_ms ? counted.length / ((end_ms - begin_ms) / 1000) : 0;
 }
 
 function perSecond(value: number | null): Sample {

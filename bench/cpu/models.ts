@@ -44,7 +44,7 @@ export async function findModel(text: string, signal: AbortSignal): Promise<Benc
   if (source.kind !== 'file') {
     throw new EngineError('invalid_argument', `The model "${text}" is no file.`);
   }
-  return describeModel(text, source.path);
+  return describeModel(path.basename(text), source.path);
 }
 
 function describeModel(name: string, file: string): BenchModel {

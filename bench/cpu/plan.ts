@@ -168,60 +168,29 @@ interface PeerRow {
   cases: readonly string[];
   /** Of a model that has only its own file. */
   in_same_file: boolean;
+  /** Left out when it must be quick: a prompt of 430 tokens takes wllama up to a minute. */
+  slow_cases: readonly string[];
 }
 
 export const kSameFile = 'same file';
-const kLlamaCases = ['decode', 'prefill-430'];
-const kOnnxCases = ['decode', 'prefill-64'];
+const kLlama = { cases: ['decode', 'prefill-430'], slow_cases: [] };
+const kOnnx = { cases: ['decode', 'prefill-64'], slow_cases: [], in_same_file: false };
+const kWllama = { software: 'wllama', host: 'chromium', ...kLlama } as const;
+const kTransformers = { software: 'transformers.js', host: 'chromium', ...kOnnx } as const;
 export const kPeers: readonly PeerRow[] = [
-  {
-    software: 'wllama',
-    host: 'chromium',
-    weights: kSameFile,
-    cases: kLlamaCases,
-    in_same_file: true,
-  },
-  {
-    software: 'wllama',
-    host: 'chromium',
-    weights: 'Q8_0',
-    cases: kLlamaCases,
-    in_same_file: false,
-  },
-  {
-    software: 'wllama',
-    host: 'chromium',
-    weights: 'Q4_0',
-    cases: kLlamaCases,
-    in_same_file: false,
-  },
-  {
-    software: 'transformers.js',
-    host: 'chromium',
-    weights: 'q8',
-    cases: kOnnxCases,
-    in_same_file: false,
-  },
-  {
-    software: 'transformers.js',
-    host: 'chromium',
-    weights: 'fp32',
-    cases: kOnnxCases,
-    in_same_file: false,
-  },
-  {
-    software: 'llama.cpp',
-    host: 'native',
-    weights: kSameFile,
-    cases: kLlamaCases,
-    in_same_file: true,
-  },
+  { ...kWllama, weights: kSameFile, in_same_file: true },
+  { ...kWllama, weights: 'Q8_0', in_same_file: false },
+  { ...kWllama, weights: 'Q4_0', in_same_file: false, slow_cases: ['prefill-430'] },
+  { ...kTransformers, weights: 'q8' },
+  { ...kTransformers, weights: 'fp32' },
+  { software: 'llama.cpp', host: 'native', ...kLlama, weights: kSameFile, in_same_file: true },
 ];
 
 function peerSetups(model: BenchModel, options: PlanOptions, one: string): Setup[] {
   if (!options.peers || model.peers === 'none') return [];
   return kPeers
     .filter((peer) => peer.cases.includes(one) && (model.peers === 'all' || peer.in_same_file))
+    .filter((peer) => !(options.quick && peer.slow_cases.includes(one)))
     .flatMap(({ software, host, weights }) =>
       options.threads.map((threads): Setup => ({
         ...{ software, host, threads, weights },

@@ -1,5 +1,5 @@
 // Who is measured now, and for how long still, on stderr: a line that is written over on a terminal,
-// elsewhere a line now and then.
+// elsewhere a line for each round and now and then.
 import { describeSetup, setupKey } from './cases.js';
 import type { Step } from './rounds.js';
 
@@ -36,6 +36,7 @@ export class Progress {
   readonly #left = new TimeLeft();
   #under_way: { step: Step; since_ms: number } | undefined;
   #written_ms = -Infinity;
+  #round: number | undefined;
 
   constructor(label: string, round_count: number, stream: NodeJS.WriteStream) {
     this.#label = label;
@@ -50,8 +51,10 @@ export class Progress {
     }
     this.#under_way = { step, since_ms: now_ms };
     const is_terminal = this.#stream.isTTY === true;
-    if (!is_terminal && now_ms - this.#written_ms < kPlainIntervalMs) return;
+    const is_due = now_ms - this.#written_ms >= kPlainIntervalMs || step.round !== this.#round;
+    if (!is_terminal && !is_due) return;
     this.#written_ms = now_ms;
+    this.#round = step.round;
     const text = this.#text(step, to_come);
     this.#stream.write(is_terminal ? `\r\x1b[K${text}` : `${text}\n`);
   }

@@ -127,7 +127,9 @@ class Taker {
 
   #add(what: string, setup: Setup, round: number, sample: Sample): void {
     for (const [unit, value] of Object.entries(sample)) {
-      if (!Number.isFinite(value)) throw new Error(`The sample is (${value}) ${unit}.`);
+      if (!Number.isFinite(value) || value < 0) {
+        throw new Error(`The sample is (${value}) ${unit}.`);
+      }
       const key = `${what} ${unit} ${setupKey(setup)}`;
       const found = this.#series.get(key) ?? {
         ...{ what, unit: toUnit(unit), setup },
