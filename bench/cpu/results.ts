@@ -20,18 +20,15 @@ export interface Row extends Setup, Summary {
 export const kReadBase = 'read';
 export const kBestPrefix = 'best ';
 
-/** Decoding in bytes of weights: what is compared with plain reading. */
-export function withBandwidth(series: readonly Series[], model: BenchModel): Series[] {
-  const added = series
-    .filter(({ what, unit, setup }) => {
-      return unit === 'tok/s' && what.startsWith('decode-') && setup.software === 'nonstop';
-    })
-    .map((one): Series => {
-      const scale = model.weight_bytes_per_token / 1e9;
-      const values = new Map([...one.values].map(([round, value]) => [round, value * scale]));
-      return { ...one, unit: 'GB/s', values };
-    });
-  return [...series, ...added];
+/** Decoding in bytes of weights as well, which is compared with plain reading. */
+function withBandwidth(series: readonly Series[], model: BenchModel): Series[] {
+  const scale = model.weight_bytes_per_token / 1e9;
+  return series.flatMap((one) => {
+    const is_ours = one.setup.software === 'nonstop';
+    if (!is_ours || one.unit !== 'tok/s' || !one.what.startsWith('decode-')) return [one];
+    const values = new Map([...one.values].map(([round, value]) => [round, value * scale]));
+    return [one, { ...one, unit: 'GB/s' as const, values }];
+  });
 }
 
 export type Quality = (model: string, setup: Setup) => number | undefined;
