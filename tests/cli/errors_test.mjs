@@ -164,6 +164,12 @@ describe('the command line', { concurrency: 2 }, () => {
     fails(['hi', '--stop'], 'invalid_argument', /needs a value/));
   test('two prompts', () => fails(['hi', 'you'], 'invalid_argument', /quotes/));
   test('an empty prompt of ids', () => fails(['--ids', '', ...tiny], 'invalid_argument', /./));
+  test('an empty id between others', () =>
+    fails(['--ids', '1,,2', ...tiny], 'invalid_argument', /--ids.*\(2\) is empty/));
+  test('nothing as a model', () =>
+    fails(['hi', '--model', ''], 'invalid_argument', /--model" is empty/));
+  test('more rows of a step than the engine takes', () =>
+    fails(['hi', '--prefill-chunk', '4097', ...tiny], 'invalid_argument', /4096, not \(4097\)/));
   test('an id outside the vocabulary', () =>
     fails(['--ids', '1,999999', ...tiny], 'invalid_argument', /999999/));
   test('an id outside the vocabulary, to text', () =>
@@ -294,11 +300,7 @@ describe('network and disk', () => {
   });
   test('a port in use', async (t) => {
     const url = await serve(t, sendModel);
-    const { status, stderr } = await run(['serve', '--port', new URL(url).port]);
-    assert.equal(status, 7);
-    assert.match(
-      stderr,
-      /^ERROR \(busy\): Port \(\d+\) is in use; choose another with --port\.\n$/,
-    );
+    const pattern = /Port \(\d+\) is in use; choose another with --port\.$/;
+    await fails(['serve', '--port', new URL(url).port], 'busy', pattern);
   });
 });
