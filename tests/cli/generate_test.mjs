@@ -36,8 +36,8 @@ describe('a reply', () => {
     assert.equal(stderr, '');
     assert.deepEqual(Object.keys(json), [
       ...['text', 'token_ids', 'prompt_ids', 'finish_reason', 'model', 'host', 'backend', 'reason'],
-      ...['threads', 'dispatches_per_token', 'load_ms', 'ttft_ms', 'prefill_tok_s', 'decode_tok_s'],
-      ...['peak_memory_bytes', 'seed', 'logprobs'],
+      ...['threads', 'dispatches_per_token', 'barriers_per_token', 'load_ms', 'ttft_ms'],
+      ...['prefill_tok_s', 'decode_tok_s', 'peak_memory_bytes', 'seed', 'logprobs'],
     ]);
     assert.equal(json.token_ids.length, 5);
     assert.equal(json.finish_reason, 'length');
