@@ -324,6 +324,7 @@ describe('hosts', () => {
     const others = {
       'plain SIMD': await runJson([...words, '--build', 'simd']),
       'two threads': await runJson([...words, '--threads', '2']),
+      'plain SIMD, two threads': await runJson([...words, '--threads', '2', '--build', 'simd']),
       'Node 20': await runJson(words, { node: kNode20 }),
       Chromium: await runJson([...words, '--host', 'chromium']),
     };
@@ -331,7 +332,13 @@ describe('hosts', () => {
       assert.deepEqual(json.token_ids, base.json.token_ids, name);
     }
     assert.equal(others['plain SIMD'].json.backend, 'cpu-simd');
-    assert.equal(others['two threads'].json.threads, 2);
+    for (const name of ['two threads', 'plain SIMD, two threads']) {
+      const { threads, barriers_per_token } = others[name].json;
+      assert.equal(threads, 2);
+      // Five steps in each of the two layers, and the head.
+      assert.ok(barriers_per_token > 0 && barriers_per_token <= 11, `${barriers_per_token}`);
+    }
+    assert.equal(base.json.barriers_per_token, 0);
     assert.equal(others['Node 20'].json.backend, 'cpu-simd');
     assert.equal(others['Chromium'].json.host, 'chromium');
     assert.equal(others['Chromium'].json.backend, 'cpu-relaxed');
