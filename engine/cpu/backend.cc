@@ -1,6 +1,45 @@
 #include "cpu/backend.h"
 
+#include <algorithm>
+
 namespace nonstop::cpu {
+namespace {
+
+const KernelSet* ChooseKernels(const CpuBackendOptions& options) {
+  if (options.uses_reference) return &kReferenceKernels;
+  return PairDotsAreFaster() ? &kGenericPairKernels : &kGenericKernels;
+}
+
+// The largest step of a layer, and the same in every layer: what the pacer of threads times.
+constexpr OpKind kSampledOp = OpKind::kNormGateUp;
+
+// Multiply-adds for one row in the step with the most, the head aside: it has one row.
+uint64_t LargestStepProducts(const Plan& plan) {
+  uint64_t most = 0;
+  for (const Step& step : plan.steps) {
+    uint64_t products = 0;
+    for (const Binding& binding : plan.BindingsOf(step)) {
+      if (binding.buffer != BufferKind::kWeight || step.op == OpKind::kEmbed) continue;
+      const Value& weight = plan.graph.value(binding.value);
+      products += uint64_t{weight.row_count} * weight.width;
+    }
+    const ValueId result = plan.BindingsOf(step).back().value;
+    if (plan.graph.value(result).rows == RowSpace::kTokens) most = std::max(most, products);
+  }
+  return most;
+}
+
+}  // namespace
+
+CpuBackend::CpuBackend(const Plan& prefill, const Plan& decode, const WeightStore& weights,
+                       const KvShape& shape, Pool* pool, const CpuBackendOptions& options)
+    : decode_plan_(decode),
+      weights_(weights),
+      kv_(shape),
+      pool_(*pool),
+      options_(options),
+      chunk_(prefill.limits.token_rows, LargestStepProducts(prefill)),
+      threads_(options.thread_count) {}
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::Create(const Plan& prefill, const Plan& decode,
                                                        const WeightStore& weights,
@@ -12,7 +51,7 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::Create(const Plan& prefill, cons
                          .head_dim = spec.head_dim};
   auto backend =
       std::unique_ptr<CpuBackend>(new CpuBackend(prefill, decode, weights, shape, pool, options));
-  const ExecutorOptions executor_options = {.uses_reference = options.uses_reference,
+  const ExecutorOptions executor_options = {.kernels = ChooseKernels(options),
                                             .activation = options.activation,
                                             .part_count = options.thread_count,
                                             .context_length = options.context_length};
@@ -31,26 +70,56 @@ Status CpuBackend::PreparePages(std::span<const uint32_t> pages) {
 void CpuBackend::Begin(Phase phase, const Batch& batch) {
   running_ = phase == Phase::kPrefill ? prefill_.get() : decode_.get();
   next_step_ = 0;
+  has_begun_ = false;
+  row_count_ = static_cast<uint32_t>(batch.rows.size());
+  longest_step_us_ = 0;
+  barrier_count_ = 0;
   running_->Begin(batch);
 }
 
-bool CpuBackend::Work(const Clock& clock, double deadline_us) {
+void CpuBackend::RunStep(uint32_t thread_count) {
   struct Job {
     Executor* executor;
     size_t step;
+    uint32_t part_count;
   };
+  const uint32_t part_count = running_->PartCount(next_step_, thread_count);
+  if (part_count > 1) ++barrier_count_;
+  Job job = {running_, next_step_, part_count};
+  pool_.Run(
+      [](void* context, uint32_t part) {
+        const auto* self = static_cast<const Job*>(context);
+        self->executor->RunStep(self->step, part, self->part_count);
+      },
+      &job, part_count);
+}
+
+bool CpuBackend::Work(const Clock& clock, double deadline_us) {
+  double now_us = clock.NowUs();
+  if (!has_begun_) threads_.BeginRun(now_us);
+  has_begun_ = true;
   while (next_step_ < running_->step_count()) {
-    Job job = {running_, next_step_};
-    pool_.Run(
-        [](void* context, uint32_t part) {
-          const auto* self = static_cast<const Job*>(context);
-          self->executor->RunStep(self->step, part);
-        },
-        &job, options_.thread_count);
+    const bool is_sample = threads_.is_trying() && running_->op(next_step_) == kSampledOp;
+    RunStep(is_sample ? threads_.ThreadsOfSample() : threads_.thread_count());
+    const double step_us = clock.NowUs() - now_us;
+    now_us += step_us;
+    if (is_sample) threads_.Observe(step_us);
+    longest_step_us_ = std::max(longest_step_us_, step_us);
     ++next_step_;
-    if (clock.NowUs() >= deadline_us) break;
+    if (now_us >= deadline_us) break;
   }
-  return next_step_ == running_->step_count();
+  if (next_step_ < running_->step_count()) return false;
+  EndRun();
+  return true;
+}
+
+void CpuBackend::EndRun() {
+  threads_.EndRun();
+  if (running_ == prefill_.get()) {
+    chunk_.Observe(row_count_, longest_step_us_);
+  } else {
+    decode_barrier_count_ = barrier_count_;
+  }
 }
 
 std::span<const float> CpuBackend::Logits(uint32_t output_row) const {
@@ -63,8 +132,7 @@ BackendStats CpuBackend::stats() const {
           .activation_bytes = prefill_->size_bytes() + decode_->size_bytes(),
           .gpu_bytes = 0,
           .dispatches_per_token = 0,
-          .barriers_per_token =
-              options_.thread_count > 1 ? static_cast<uint32_t>(decode_->step_count()) : 0,
+          .barriers_per_token = decode_barrier_count_,
           .thread_count = options_.thread_count};
 }
 

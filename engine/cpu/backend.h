@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cpu/executor.h"
+#include "cpu/pacing.h"
 #include "cpu/pool.h"
 #include "session/backend.h"
 
@@ -25,7 +26,7 @@ class CpuBackend final : public Backend {
                                                     const ModelSpec& spec, Pool* pool,
                                                     const CpuBackendOptions& options);
 
-  uint32_t prefill_row_count() const override { return prefill_plan_.limits.token_rows; }
+  uint32_t prefill_row_count() const override { return chunk_.row_count(); }
   uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
   Status PreparePages(std::span<const uint32_t> pages) override;
   void Begin(Phase phase, const Batch& batch) override;
@@ -35,15 +36,11 @@ class CpuBackend final : public Backend {
 
  private:
   CpuBackend(const Plan& prefill, const Plan& decode, const WeightStore& weights,
-             const KvShape& shape, Pool* pool, const CpuBackendOptions& options)
-      : prefill_plan_(prefill),
-        decode_plan_(decode),
-        weights_(weights),
-        kv_(shape),
-        pool_(*pool),
-        options_(options) {}
+             const KvShape& shape, Pool* pool, const CpuBackendOptions& options);
 
-  const Plan& prefill_plan_;
+  void RunStep(uint32_t thread_count);
+  void EndRun();
+
   const Plan& decode_plan_;
   const WeightStore& weights_;
   KvStore kv_;
@@ -53,6 +50,13 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Executor> decode_;
   Executor* running_ = nullptr;
   size_t next_step_ = 0;
+  bool has_begun_ = false;
+  uint32_t row_count_ = 0;
+  double longest_step_us_ = 0;
+  uint32_t barrier_count_ = 0;         // of this run: steps that several threads shared
+  uint32_t decode_barrier_count_ = 0;  // of the last decode run
+  ChunkPacer chunk_;
+  ThreadPacer threads_;
 };
 
 }  // namespace nonstop::cpu

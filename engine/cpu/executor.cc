@@ -1,6 +1,7 @@
 #include "cpu/executor.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/format.h"
 
@@ -18,6 +19,7 @@ Result<std::unique_ptr<Executor>> Executor::Create(const Plan& plan, const Weigh
   }
   TRY(executor->Bind(weights));
   TRY(executor->AllocateScratch());
+  TRY(executor->AllocatePartials());
   executor->run_.kv = kv->shape();
   return executor;
 }
@@ -104,11 +106,13 @@ Status Executor::AllocateScratch() {
     if (step.op != OpKind::kAttention) continue;
     const uint32_t group = step.params->head_count / step.params->kv_head_count;
     attention_floats = std::max<uint64_t>(
-        attention_floats,
-        AttentionScratchFloats(group, step.params->head_dim, options_.context_length));
+        attention_floats, AttentionScratchFloats(group, step.params->head_dim,
+                                                 std::min(rows, AttentionTileTokens(group)),
+                                                 options_.context_length));
   }
-  const uint64_t product_floats =
-      uint64_t{rows} * std::max<uint64_t>(2 * uint64_t{kChunkRows}, head_dim);
+  // Gates and ups of a chunk, or one head of every token.
+  const uint64_t product_floats = std::max<uint64_t>(
+      {2 * kChunkProducts, 2 * uint64_t{rows} * kLeastChunkRows, uint64_t{rows} * head_dim});
   for (uint32_t part = 0; part < options_.part_count; ++part) {
     Scratch scratch;
     const auto allocate = [&](AlignedBuffer* buffer, uint64_t size_bytes) -> Status {
@@ -127,6 +131,28 @@ Status Executor::AllocateScratch() {
   return {};
 }
 
+// Only where every row has an output, so that each may be a sequence of its own: a decode plan.
+Status Executor::AllocatePartials() {
+  if (plan_.limits.output_rows != plan_.limits.token_rows) return {};
+  uint64_t head_count = 0;
+  uint64_t partial_floats = 0;
+  for (const BoundStep& step : steps_) {
+    if (step.op != OpKind::kAttention) continue;
+    head_count = std::max<uint64_t>(head_count, step.params->kv_head_count);
+    partial_floats = std::max<uint64_t>(partial_floats, AttentionPartialFloats(*step.params));
+  }
+  head_count *= plan_.limits.token_rows;
+  const uint64_t partials_size_bytes = head_count * kMostRanges * partial_floats * sizeof(float);
+  const uint64_t counts_size_bytes = head_count * sizeof(std::atomic<uint32_t>);
+  ASSIGN_OR_RETURN(partials_, AlignedBuffer::Create(partials_size_bytes));
+  ASSIGN_OR_RETURN(ranges_done_, AlignedBuffer::Create(counts_size_bytes));
+  size_bytes_ += partials_size_bytes + counts_size_bytes;
+  run_.partials = reinterpret_cast<float*>(partials_.data());
+  run_.ranges_done = reinterpret_cast<std::atomic<uint32_t>*>(ranges_done_.data());
+  std::uninitialized_value_construct_n(run_.ranges_done, head_count);
+  return {};
+}
+
 void Executor::Begin(const Batch& batch) {
   CHECK(batch.rows.size() <= plan_.limits.token_rows);
   CHECK(batch.output_rows.size() <= plan_.limits.output_rows);
@@ -140,29 +166,34 @@ void Executor::Begin(const Batch& batch) {
 }
 
 void Executor::FillRopeTables() {
-  const KernelSet& kernels = options_.uses_reference ? kReferenceKernels : kGenericKernels;
   for (size_t i = 0; i < rope_sources_.size(); ++i) {
     const std::vector<float>& frequencies = *rope_sources_[i].frequencies;
     std::vector<float>& table = run_.rope_tables[i];
     const size_t stride = frequencies.size() * 2;
     table.resize(stride * run_.batch.rows.size());
     for (size_t t = 0; t < run_.batch.rows.size(); ++t) {
-      kernels.rope_table(run_.batch.rows[t].position, frequencies.data(),
-                         static_cast<uint32_t>(frequencies.size()), rope_sources_[i].magnitude,
-                         table.data() + t * stride);
+      options_.kernels->rope_table(run_.batch.rows[t].position, frequencies.data(),
+                                   static_cast<uint32_t>(frequencies.size()),
+                                   rope_sources_[i].magnitude, table.data() + t * stride);
     }
   }
 }
 
-void Executor::RunStep(size_t step, uint32_t part) {
+uint32_t Executor::PartCount(size_t step, uint32_t most) const {
+  if (!SplitsRows(steps_[step].op)) return most;
+  return std::min(most, static_cast<uint32_t>(run_.batch.rows.size()));
+}
+
+void Executor::RunStep(size_t step, uint32_t part, uint32_t part_count) {
+  DCHECK(part < part_count && part_count <= scratch_.size());
   const BoundStep& bound = steps_[step];
-  bound.run({.kernels = options_.uses_reference ? kReferenceKernels : kGenericKernels,
+  bound.run({.kernels = *options_.kernels,
              .step = bound,
              .run = run_,
              .activation = options_.activation,
              .scratch = scratch_[part],
              .part = part,
-             .part_count = options_.part_count});
+             .part_count = part_count});
 }
 
 std::span<const float> Executor::Logits(uint32_t output_row) const {

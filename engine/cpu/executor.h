@@ -13,7 +13,7 @@
 namespace nonstop::cpu {
 
 struct ExecutorOptions {
-  bool uses_reference = false;
+  const KernelSet* kernels = &kGenericKernels;
   ActivationType activation = ActivationType::kQ8;
   uint32_t part_count = 1;      // threads
   uint32_t context_length = 0;  // bounds the attention scratch
@@ -31,8 +31,12 @@ class Executor {
   // must exist (KvStore::EnsurePage).
   void Begin(const Batch& batch);
   size_t step_count() const { return steps_.size(); }
-  // Parts 0 .. part_count - 1 of one step may run at the same time; steps run in order.
-  void RunStep(size_t step, uint32_t part);
+  // Parts that have work in this step of the run, of `most`.
+  uint32_t PartCount(size_t step, uint32_t most) const;
+  OpKind op(size_t step) const { return steps_[step].op; }
+  // Parts 0 .. part_count - 1 of one step may run at the same time; steps run in order. A step may
+  // be cut into fewer parts than the executor has scratch for.
+  void RunStep(size_t step, uint32_t part, uint32_t part_count);
 
   // After the last step: one row of f32 for each output row.
   std::span<const float> Logits(uint32_t output_row) const;
@@ -47,6 +51,7 @@ class Executor {
                               const WeightStore& weights);
   uint32_t RopeTableIndex(const std::string& name, float magnitude);
   Status AllocateScratch();
+  Status AllocatePartials();
   uint64_t ScratchRowBytes(ActivationType type) const;
   void FillRopeTables();
 
@@ -64,6 +69,8 @@ class Executor {
   std::vector<AlignedBuffer> arenas_;
   std::vector<BoundStep> steps_;
   std::vector<Scratch> scratch_;  // of each part
+  AlignedBuffer partials_;
+  AlignedBuffer ranges_done_;
   RunState run_;
   uint64_t size_bytes_ = 0;
 };

@@ -1,4 +1,4 @@
-// The two sets of CPU kernels behind one table: the vectorised ones and the reference.
+// The sets of CPU kernels behind one table: the vectorised ones and the reference.
 #pragma once
 
 #include "cpu/matrix.h"
@@ -19,9 +19,12 @@ struct KernelSet {
   decltype(&Rope) rope;
   decltype(&StoreKv) store_kv;
   decltype(&Attention) attention;
+  decltype(&AttendPartially) attend_partially;  // null: whole attention only
+  decltype(&MergePartials) merge_partials;
 };
 
 extern const KernelSet kGenericKernels;
+extern const KernelSet kGenericPairKernels;  // MatMulByPairs
 extern const KernelSet kReferenceKernels;
 
 }  // namespace nonstop::cpu

@@ -40,12 +40,11 @@ double Measure(Function function) {
   return best;
 }
 
-void Benchmark(DType dtype, const Shape& shape, uint32_t token_count) {
+void Benchmark(const Target& target, DType dtype, const Shape& shape, uint32_t token_count) {
   TestRandom random(1);
   const ActivationType type = ChooseActivation(dtype, ActivationType::kQ8);
   const auto raw = RandomRows(dtype, shape.row_count, shape.column_count, random);
   const auto x = RandomActivations(size_t{token_count} * shape.column_count, random);
-  const Target target = TargetOf<vec::Native>();
   PackedRows rows = PackFor(target, dtype, raw, shape.row_count, shape.column_count);
   const double pack_seconds = Measure([&] {
     target.pack(dtype, raw.data(), 0, shape.row_count, shape.column_count, rows.buffer.data());
@@ -53,7 +52,7 @@ void Benchmark(DType dtype, const Shape& shape, uint32_t token_count) {
   const PreparedTokens tokens = PrepareFor(target, type, x, shape.column_count);
   std::vector<float> y(size_t{shape.row_count} * token_count);
   const double seconds = Measure([&] {
-    MatMul(rows.matrix, 0, shape.row_count, tokens.activations, y.data(), shape.row_count);
+    target.matmul(rows.matrix, 0, shape.row_count, tokens.activations, y.data(), shape.row_count);
   });
   const double operations = 2.0 * shape.row_count * shape.column_count * token_count;
   std::printf(
@@ -79,7 +78,12 @@ int main(int argument_count, char** arguments) {
     if (!is_wanted) continue;
     for (const cpu::Shape& shape : cpu::kShapes) {
       if (shape.column_count % GetDType(dtype).block_length != 0) continue;
-      for (uint32_t token_count : {1u, 64u}) cpu::Benchmark(dtype, shape, token_count);
+      for (uint32_t token_count : {1u, 2u, 64u}) {
+        cpu::Benchmark(cpu::TargetOf<cpu::vec::Native>(), dtype, shape, token_count);
+        if constexpr (cpu::vec::NativePairs::kPairDot) {
+          cpu::Benchmark(cpu::TargetOf<cpu::vec::NativePairs>(), dtype, shape, token_count);
+        }
+      }
     }
   }
   return 0;

@@ -322,8 +322,9 @@ TEST(ActivationsTest, QuantizesToNearestOfTheBlocksStep) {
   EXPECT_EQ(blocks[0].scale, kActivationScaleFactor);
   EXPECT_EQ(blocks[0].q[0], 127);
   EXPECT_EQ(blocks[0].q[1], -127);
-  EXPECT_EQ(blocks[0].negative[1], 127);
-  EXPECT_EQ(blocks[0].positive[1], 0);
+  EXPECT_EQ(blocks[0].magnitude[1], 127);
+  EXPECT_EQ(blocks[0].sign[0], 0);
+  EXPECT_EQ(blocks[0].sign[1], 0xff);
   EXPECT_EQ(blocks[0].q[2], 0);
   EXPECT_EQ(blocks[0].q[3], 2);
   EXPECT_EQ(blocks[0].sums[0], 2);

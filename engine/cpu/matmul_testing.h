@@ -103,6 +103,12 @@ struct Target {
 };
 
 template <class S>
+void MatMulOf(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activations& x, float* y,
+              size_t y_stride) {
+  MatMulOn<S>::Run(w, row_begin, row_end, x, y, y_stride);
+}
+
+template <class S>
 constexpr Target TargetOf() {
   constexpr bool kBytes = S::kByteDot;
   return {S::kName,
@@ -112,19 +118,22 @@ constexpr Target TargetOf() {
           QuantizeRow<kBytes>,
           DequantizeActivations<kBytes>,
           Q8RowSizeBytes<kBytes>,
-          MatMulOn<S>::Run};
+          MatMulOf<S>};
 }
 
 inline constexpr Target kTargets[] = {
-    TargetOf<vec::Scalar<true>>(), TargetOf<vec::Scalar<false>>(),
+    TargetOf<vec::Scalar<true>>(), TargetOf<vec::Scalar<false>>(),    TargetOf<vec::ScalarPairs>(),
 #if defined(__SSE2__)
     TargetOf<vec::X86<true>>(),    TargetOf<vec::X86<false>>(),
+#endif
+#if defined(__SSSE3__)
+    TargetOf<vec::X86Pairs>(),
 #endif
 #if defined(__wasm_simd128__)
     TargetOf<vec::WasmSimd>(),
 #endif
 #if defined(__wasm_relaxed_simd__)
-    TargetOf<vec::WasmRelaxed>(),
+    TargetOf<vec::WasmRelaxed>(),  TargetOf<vec::WasmRelaxedPairs>(),
 #endif
 };
 

@@ -34,6 +34,19 @@ bool IsFinite(const std::byte* bytes, uint16_t mask) {
   return (LoadLe<uint16_t>(bytes) & mask) != mask;
 }
 
+// 255 is no operand that kernels use: two instructions add its products to pairs with saturation
+// (65534), one adds all four (129540) or takes it for -1 (-508).
+template <class S>
+bool AddsPairsFirst() {
+  if constexpr (S::kPairDot) {
+    volatile int32_t bytes = 0x7f7f7f7f, beyond = -1;  // so that the compiler does not work it out
+    int32_t lanes[4];
+    S::StoreI(lanes, S::DotBytes(S::Splat32(bytes), S::Splat32(beyond), S::Splat32(0)));
+    return lanes[0] == 65534;
+  }
+  return false;
+}
+
 }  // namespace
 
 ActivationType ChooseActivation(DType dtype, ActivationType wanted) {
@@ -119,5 +132,13 @@ void MatMul(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activat
             size_t y_stride) {
   MatMulOn<Native>::Run(w, row_begin, row_end, x, y, y_stride);
 }
+
+void MatMulByPairs(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activations& x,
+                   float* y, size_t y_stride) {
+  MatMulOn<Native>::Run(kQuantKernels<vec::NativePairs, Native>, w, row_begin, row_end, x, y,
+                        y_stride);
+}
+
+bool PairDotsAreFaster() { return AddsPairsFirst<vec::NativePairs>(); }
 
 }  // namespace nonstop::cpu

@@ -1,11 +1,14 @@
-// The entry points of ops.h, for the build's own vector target. RoPE and the cache write are plain
-// loops: a few hundred elements a layer.
+// The entry points of ops.h, for the build's own vector target. The cache write is a plain loop: a
+// few hundred elements a layer.
 #include "cpu/ops.h"
+
+#include <algorithm>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "cpu/generic/attention.h"
+#include "cpu/generic/attention_partial.h"
 #include "cpu/generic/ops.h"
 #include "cpu/reference/ops.h"
 #include "cpu/vec/vec.h"
@@ -42,16 +45,8 @@ void RopeTable(uint32_t position, const float* frequencies, uint32_t pair_count,
 void Rope(float* x, uint32_t head_count, uint32_t head_dim, const float* cos_sin,
           uint32_t pair_count, RopeStyle style) {
   CHECK(2 * pair_count <= head_dim);
-  const uint32_t element_step = style == RopeStyle::kAdjacent ? 2 : 1;
-  const uint32_t partner = style == RopeStyle::kAdjacent ? 1 : pair_count;
-  const float* sines = cos_sin + pair_count;
   for (uint32_t head = 0; head < head_count; ++head, x += head_dim) {
-    for (uint32_t i = 0; i < pair_count; ++i) {
-      float* at = x + size_t{i} * element_step;
-      const float a = at[0], b = at[partner];
-      at[0] = a * cos_sin[i] - b * sines[i];
-      at[partner] = a * sines[i] + b * cos_sin[i];
-    }
+    OpsOn<Native>::Rope(x, cos_sin, cos_sin + pair_count, pair_count, style);
   }
 }
 
@@ -63,12 +58,17 @@ void StoreKv(const float* x, uint32_t head_dim, KvType type, std::byte* out) {
   for (uint32_t i = 0; i < head_dim; ++i) StoreLe(out + 2 * size_t{i}, FloatToHalf(x[i]));
 }
 
-size_t AttentionScratchFloats(uint32_t query_head_count, uint32_t head_dim, uint32_t token_count) {
-  return size_t{query_head_count} * (size_t{head_dim} + RoundUp(token_count, 4u));
+size_t AttentionScratchFloats(uint32_t query_head_count, uint32_t head_dim, uint32_t token_count,
+                              uint32_t context_length) {
+  const size_t tile = AttentionOn<Native, KvRowF32<Native>>::ScratchFloats(
+      query_head_count * token_count, head_dim);
+  // The scores of a whole context: of every head in a partial result, of one in the reference.
+  const size_t partial =
+      size_t{query_head_count} * (size_t{head_dim} + RoundUp(context_length, 4u) + 4);
+  return std::max(tile, partial);
 }
 
 void Attention(const AttentionArgs& args) {
-  CHECK(args.token_begin < args.token_end);
   if (args.head_dim % 8 != 0) {
     reference::Attention(args);
   } else if (args.kv_type == KvType::kF16) {
@@ -76,6 +76,16 @@ void Attention(const AttentionArgs& args) {
   } else {
     AttentionOn<Native, KvRowF32<Native>>(args).Run();
   }
+}
+
+void AttendPartially(const AttentionArgs& args, uint32_t token_begin, uint32_t token_end,
+                     float* partial) {
+  CHECK(token_begin < token_end && args.head_dim % 8 == 0 && args.kv_type == KvType::kF16);
+  PartialAttention<Native>(args, token_begin, token_end, partial).Run();
+}
+
+void MergePartials(const AttentionArgs& args, const float* partials, uint32_t partial_count) {
+  MergePartialsOn<Native>(args, partials, partial_count);
 }
 
 }  // namespace nonstop::cpu

@@ -41,8 +41,8 @@ inline constexpr uint32_t kKvPageTokenCount = 256;
 // Stores one head's row in a page: head_dim values as KvType.
 void StoreKv(const float* x, uint32_t head_dim, KvType type, std::byte* out);
 
-// Attention of the query heads that share one KV head, for one token:
-// out[h] = softmax(cap(scale * q[h] . K)) V over cached tokens [token_begin, token_end).
+// Attention of the query heads that share one KV head, for tokens at neighbouring positions of one
+// sequence: out[t, h] = softmax(cap(scale * q[t, h] . K)) V over the cached tokens that t sees.
 // pages[i] is the base of the sequence's i-th page (kKvPageTokenCount tokens); K rows of this head
 // lie at pages[i] + k_offset_bytes, (kKvPageTokenCount, head_dim) of KvType; V likewise.
 struct AttentionArgs {
@@ -52,15 +52,33 @@ struct AttentionArgs {
   KvType kv_type;
   uint32_t head_dim;
   uint32_t query_head_count;  // of the group
-  uint32_t token_begin;       // sliding window: the first token that is seen
-  uint32_t token_end;         // position + 1
+  uint32_t position;          // of the first token
+  uint32_t token_count;
+  uint32_t window;  // a token sees this many, the newest being itself; 0: all before it and itself
   float scale;
   float soft_cap;  // 0: none
-  const float* q;  // (query_head_count, head_dim)
-  float* out;      // (query_head_count, head_dim)
-  float* scratch;  // AttentionScratchFloats(...) floats
+  const float* q;  // (token_count, q_stride), of which (query_head_count, head_dim) are read
+  size_t q_stride;
+  float* out;  // (token_count, out_stride), of which (query_head_count, head_dim) are written
+  size_t out_stride;
+  float* scratch;  // AttentionScratchFloats() floats
+
+  uint32_t FirstSeenBy(uint32_t token) const {
+    const uint32_t end = position + token + 1;
+    return window != 0 && end > window ? end - window : 0;
+  }
 };
-size_t AttentionScratchFloats(uint32_t query_head_count, uint32_t head_dim, uint32_t token_count);
+size_t AttentionScratchFloats(uint32_t query_head_count, uint32_t head_dim, uint32_t token_count,
+                              uint32_t context_length);
 void Attention(const AttentionArgs& args);
+
+// The same for one token over part of what it sees, so that threads can share a long context.
+// A partial result is (query_head_count, head_dim + kPartialExtra): the weighted sum of V, then the
+// largest score and the sum of the weights, exp(score - largest). f16 cache, head_dim % 8 == 0.
+inline constexpr uint32_t kPartialExtra = 4;  // of which two are used
+void AttendPartially(const AttentionArgs& args, uint32_t token_begin, uint32_t token_end,
+                     float* partial);
+// Writes args.out from `partial_count` results of neighbouring parts.
+void MergePartials(const AttentionArgs& args, const float* partials, uint32_t partial_count);
 
 }  // namespace nonstop::cpu

@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "cpu/generic/attention.h"
+#include "cpu/generic/attention_partial.h"
 #include "cpu/generic/ops.h"
 #include "cpu/matmul_testing.h"
 #include "cpu/reference/ops.h"
@@ -27,6 +28,7 @@ struct OpsTarget {
   decltype(&SiluMul) silu_mul, gelu_mul, add;
   decltype(&SoftCap) scale, soft_cap;
   void (*attention)(const AttentionArgs&);
+  bool takes_partials = false;  // one token, f16
 };
 
 template <class S>
@@ -38,11 +40,31 @@ void AttentionOf(const AttentionArgs& args) {
   }
 }
 
+// In ranges of 90 tokens, the last first.
 template <class S>
-constexpr OpsTarget OpsTargetOf() {
+void AttentionInRangesOf(const AttentionArgs& args) {
+  constexpr uint32_t kRange = 90;
+  const uint32_t begin = args.FirstSeenBy(0), end = args.position + 1;
+  const uint32_t range_count = DivideRoundUp(end - begin, kRange);
+  const size_t stride = args.query_head_count * size_t{args.head_dim + kPartialExtra};
+  std::vector<float> partials(range_count * stride + 1, kSentinel);
+  for (uint32_t i = range_count; i-- > 0;) {
+    PartialAttention<S>(args, begin + i * kRange, std::min(end, begin + (i + 1) * kRange),
+                        partials.data() + i * stride)
+        .Run();
+  }
+  EXPECT_EQ(partials.back(), kSentinel);
+  MergePartialsOn<S>(args, partials.data(), range_count);
+}
+
+template <class S>
+constexpr OpsTarget OpsTargetOf(bool takes_partials = false) {
   using Ops = OpsOn<S>;
-  return {S::kName, Ops::RmsNorm, Ops::SiluMul, Ops::GeluMul,
-          Ops::Add, Ops::Scale,   Ops::SoftCap, AttentionOf<S>};
+  return {S::kName,      Ops::RmsNorm,
+          Ops::SiluMul,  Ops::GeluMul,
+          Ops::Add,      Ops::Scale,
+          Ops::SoftCap,  takes_partials ? AttentionInRangesOf<S> : AttentionOf<S>,
+          takes_partials};
 }
 
 constexpr OpsTarget kOpsTargets[] = {
@@ -50,6 +72,7 @@ constexpr OpsTarget kOpsTargets[] = {
      reference::Scale, reference::SoftCap, reference::Attention},
     {"public", RmsNorm, SiluMul, GeluMul, Add, Scale, SoftCap, Attention},
     OpsTargetOf<vec::Scalar<false>>(),
+    OpsTargetOf<vec::Native>(true),
 #if defined(__wasm_simd128__)
     OpsTargetOf<vec::WasmSimd>(),
 #endif
@@ -188,6 +211,19 @@ TEST(RopeTest, RotatesPairsOfEitherStyle) {
   }
 }
 
+TEST(RopeTest, EqualsTheReferenceForAnyNumberOfPairs) {
+  for (uint32_t pair_count : {1u, 3u, 4u, 7u, 32u, 61u}) {
+    for (RopeStyle style : {RopeStyle::kAdjacent, RopeStyle::kHalves}) {
+      const uint32_t head_dim = 2 * pair_count + 3;
+      const auto table = RandomVector(2 * pair_count, 1.0f, pair_count);
+      auto x = RandomVector(3 * head_dim, 10.0f, 5), expected = x;
+      Rope(x.data(), 3, head_dim, table.data(), pair_count, style);
+      reference::Rope(expected.data(), 3, head_dim, table.data(), pair_count, style);
+      EXPECT_EQ(x, expected) << pair_count << " pairs";
+    }
+  }
+}
+
 TEST(StoreKvTest, RoundsToHalfAndKeepsF32) {
   const float x[] = {1.0f, -0.1f, 70000.0f, 1e-7f};
   uint16_t halves[5] = {0, 0, 0, 0, 0xaaaa};
@@ -224,91 +260,164 @@ struct Cache {
   }
 };
 
+// The last token of `token_count` at `token_end` - 1; windows of `window` (0: none).
 struct AttentionCase {
-  uint32_t head_count, head_dim, token_begin, token_end;
+  uint32_t head_count, head_dim, token_end, token_count, window;
   float soft_cap;
 };
 constexpr AttentionCase kAttentionCases[] = {
-    {1, 64, 0, 1, 0},     {3, 64, 0, 5, 0},         {3, 64, 0, 300, 0},   {4, 256, 250, 260, 0},
-    {2, 8, 255, 257, 0},  {5, 80, 3, 600, 0},       {7, 16, 511, 700, 0}, {8, 32, 256, 512, 0},
-    {4, 64, 0, 77, 5.0f}, {3, 96, 100, 513, 50.0f}, {9, 24, 767, 768, 0}};
+    {1, 64, 1, 1, 0, 0},      {3, 64, 5, 1, 0, 0},     {3, 64, 300, 1, 0, 0},
+    {4, 256, 260, 1, 10, 0},  {2, 8, 257, 1, 2, 0},    {5, 80, 600, 1, 597, 0},
+    {7, 16, 700, 1, 189, 0},  {8, 32, 512, 1, 256, 0}, {4, 64, 77, 1, 0, 5.0f},
+    {3, 96, 513, 1, 413, 50}, {9, 24, 768, 1, 1, 0},   {3, 64, 5, 5, 0, 0},
+    {3, 64, 16, 16, 0, 0},    {1, 64, 300, 48, 0, 0},  {3, 64, 449, 13, 0, 0},
+    {4, 256, 269, 12, 9, 0},  {2, 8, 70, 40, 7, 0},    {5, 80, 600, 6, 597, 20},
+    {1, 16, 130, 48, 3, 0},   {4, 32, 64, 2, 64, 0}};
 
 // softmax(cap(scale q.K)) V in f64, straight from the cache's bytes.
-double ExpectedAttention(const AttentionArgs& args, uint32_t head, uint32_t element) {
-  const auto load = [&](uint64_t offset, uint32_t token, uint32_t i) -> double {
+double ExpectedAttention(const AttentionArgs& args, uint32_t token, uint32_t head,
+                         uint32_t element) {
+  const auto load = [&](uint64_t offset, uint32_t cached, uint32_t i) -> double {
     const size_t size = args.kv_type == KvType::kF16 ? 2 : 4;
     const std::byte* at =
-        args.pages[token / 256] + offset + (size_t{token % 256} * args.head_dim + i) * size;
+        args.pages[cached / 256] + offset + (size_t{cached % 256} * args.head_dim + i) * size;
     return size == 2 ? HalfToFloat(LoadLe<uint16_t>(at)) : LoadLe<float>(at);
   };
+  const uint32_t end = args.position + token + 1;
+  const uint32_t begin = args.window == 0 || args.window > end ? 0 : end - args.window;
   double total = 0, sum = 0;
-  for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
+  for (uint32_t cached = begin; cached < end; ++cached) {
     double score = 0;
     for (uint32_t i = 0; i < args.head_dim; ++i) {
-      score += double{args.q[head * args.head_dim + i]} * load(args.k_offset_bytes, token, i);
+      score += double{args.q[token * args.q_stride + head * args.head_dim + i]} *
+               load(args.k_offset_bytes, cached, i);
     }
     score *= args.scale;
     if (args.soft_cap != 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
     total += std::exp(score);
-    sum += std::exp(score) * load(args.v_offset_bytes, token, element);
+    sum += std::exp(score) * load(args.v_offset_bytes, cached, element);
   }
   return sum / total;
 }
 
 void ExpectAttention(const OpsTarget& target, const AttentionCase& c, KvType type) {
+  SCOPED_TRACE(testing::Message() << target.name << " heads " << c.head_count << " dim "
+                                  << c.head_dim << " tokens " << c.token_count << " up to "
+                                  << c.token_end << " window " << c.window);
   TestRandom random(c.head_dim + c.token_end);
   const Cache cache(type, c.head_dim, c.token_end, random);
-  const auto q = RandomVector(c.head_count * c.head_dim, 1.5f, c.token_end);
-  std::vector<float> out(q.size() + 1, kSentinel);
+  const uint32_t width = c.head_count * c.head_dim;
+  const size_t stride = width + 3;
+  const auto q = RandomVector(static_cast<uint32_t>(stride) * c.token_count, 1.5f, c.token_end);
+  std::vector<float> out(q.size(), kSentinel);
   const size_t scratch_count =
-      AttentionScratchFloats(c.head_count, c.head_dim, c.token_end - c.token_begin);
+      AttentionScratchFloats(c.head_count, c.head_dim, c.token_count, c.token_end);
   std::vector<float> scratch(scratch_count + 1, kSentinel);
-  const AttentionArgs args = {cache.pages.data(),
-                              cache.head_size_bytes,
-                              3 * cache.head_size_bytes,
-                              type,
-                              c.head_dim,
-                              c.head_count,
-                              c.token_begin,
-                              c.token_end,
-                              1.0f / std::sqrt(static_cast<float>(c.head_dim)),
-                              c.soft_cap,
-                              q.data(),
-                              out.data(),
-                              scratch.data()};
+  const AttentionArgs args = {.pages = cache.pages.data(),
+                              .k_offset_bytes = cache.head_size_bytes,
+                              .v_offset_bytes = 3 * cache.head_size_bytes,
+                              .kv_type = type,
+                              .head_dim = c.head_dim,
+                              .query_head_count = c.head_count,
+                              .position = c.token_end - c.token_count,
+                              .token_count = c.token_count,
+                              .window = c.window,
+                              .scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim)),
+                              .soft_cap = c.soft_cap,
+                              .q = q.data(),
+                              .q_stride = stride,
+                              .out = out.data(),
+                              .out_stride = stride,
+                              .scratch = scratch.data()};
   target.attention(args);
-  for (uint32_t head = 0; head < c.head_count; ++head) {
-    for (uint32_t i = 0; i < c.head_dim; i += 7) {
-      ASSERT_NEAR(out[head * c.head_dim + i], ExpectedAttention(args, head, i), 3e-6)
-          << target.name << " head " << head << " element " << i << " dim " << c.head_dim
-          << " tokens " << c.token_begin << ".." << c.token_end;
+  for (uint32_t token = 0; token < c.token_count; ++token) {
+    for (uint32_t i = 0; i < width; i += 7) {
+      ASSERT_NEAR(out[token * stride + i],
+                  ExpectedAttention(args, token, i / c.head_dim, i % c.head_dim), 3e-6)
+          << "token " << token << " column " << i;
     }
+    for (size_t i = width; i < stride; ++i) ASSERT_EQ(out[token * stride + i], kSentinel);
   }
-  EXPECT_EQ(out.back(), kSentinel) << target.name << " dim " << c.head_dim;
-  EXPECT_EQ(scratch.back(), kSentinel) << target.name << " dim " << c.head_dim;
+  EXPECT_EQ(scratch.back(), kSentinel);
 }
 
 TEST(AttentionTest, EqualsSoftmaxOverWindowsAcrossPages) {
   for (const OpsTarget& target : kOpsTargets) {
     for (KvType type : {KvType::kF16, KvType::kF32}) {
-      for (const AttentionCase& c : kAttentionCases) ExpectAttention(target, c, type);
+      for (const AttentionCase& c : kAttentionCases) {
+        if (target.takes_partials && (c.token_count > 1 || type == KvType::kF32)) continue;
+        ExpectAttention(target, c, type);
+      }
     }
   }
 }
 
 TEST(AttentionTest, HeadsOfAnySizeFallBackToTheReference) {
-  ExpectAttention(kOpsTargets[1], {3, 20, 0, 270, 0}, KvType::kF16);
-  ExpectAttention(kOpsTargets[1], {2, 7, 250, 257, 10.0f}, KvType::kF32);
+  ExpectAttention(kOpsTargets[1], {3, 20, 270, 1, 0, 0}, KvType::kF16);
+  ExpectAttention(kOpsTargets[1], {2, 7, 257, 3, 7, 10.0f}, KvType::kF32);
 }
 
 TEST(AttentionTest, NanInTheQueryGivesNan) {
   TestRandom random(1);
   const Cache cache(KvType::kF16, 16, 8, random);
-  std::vector<float> q(16, 1.0f), out(16), scratch(AttentionScratchFloats(1, 16, 8));
+  std::vector<float> q(16, 1.0f), out(16), scratch(AttentionScratchFloats(1, 16, 1, 8));
   q[3] = kNan;
-  Attention({cache.pages.data(), 0, cache.head_size_bytes, KvType::kF16, 16, 1, 0, 8, 1.0f, 0,
-             q.data(), out.data(), scratch.data()});
+  const AttentionArgs args = {.pages = cache.pages.data(),
+                              .k_offset_bytes = 0,
+                              .v_offset_bytes = cache.head_size_bytes,
+                              .kv_type = KvType::kF16,
+                              .head_dim = 16,
+                              .query_head_count = 1,
+                              .position = 7,
+                              .token_count = 1,
+                              .window = 0,
+                              .scale = 1.0f,
+                              .soft_cap = 0,
+                              .q = q.data(),
+                              .q_stride = 16,
+                              .out = out.data(),
+                              .out_stride = 16,
+                              .scratch = scratch.data()};
+  Attention(args);
   EXPECT_TRUE(std::isnan(out[0]));
+  std::vector<float> partials(2 * (16 + kPartialExtra));
+  AttendPartially(args, 0, 5, partials.data());
+  AttendPartially(args, 5, 8, partials.data() + 16 + kPartialExtra);
+  out.assign(16, 0.0f);
+  MergePartials(args, partials.data(), 2);
+  EXPECT_TRUE(std::isnan(out[0]));
+}
+
+// Cached tokens behind what a tile sees may be anything: they have not been written yet.
+TEST(AttentionTest, WhatIsPastTheLastTokenIsNotRead) {
+  TestRandom random(2);
+  Cache cache(KvType::kF32, 8, 8, random);
+  for (size_t token = 3; token < 8; ++token) {
+    for (size_t half : {0u, 1u}) {
+      std::fill_n(reinterpret_cast<float*>(cache.storage[0].data() + half * cache.head_size_bytes) +
+                      token * 8,
+                  8, kNan);
+    }
+  }
+  const auto q = RandomVector(16, 1.0f, 3);
+  std::vector<float> out(16), scratch(AttentionScratchFloats(1, 8, 2, 8));
+  Attention({.pages = cache.pages.data(),
+             .k_offset_bytes = 0,
+             .v_offset_bytes = cache.head_size_bytes,
+             .kv_type = KvType::kF32,
+             .head_dim = 8,
+             .query_head_count = 1,
+             .position = 1,
+             .token_count = 2,
+             .window = 0,
+             .scale = 1.0f,
+             .soft_cap = 0,
+             .q = q.data(),
+             .q_stride = 8,
+             .out = out.data(),
+             .out_stride = 8,
+             .scratch = scratch.data()});
+  for (float value : out) EXPECT_TRUE(std::isfinite(value));
 }
 
 }  // namespace

@@ -95,4 +95,18 @@ StepFunction FindStepFunction(OpKind op) {
   return nullptr;
 }
 
+bool SplitsRows(OpKind op) {
+  switch (op) {
+    case OpKind::kMatMul:
+    case OpKind::kNormMatMul:
+    case OpKind::kMatMulAdd:
+    case OpKind::kNormGateUp:
+    case OpKind::kNormQkv:
+    case OpKind::kAttention:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace nonstop::cpu

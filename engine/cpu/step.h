@@ -3,6 +3,7 @@
 // time on several threads, write disjoint memory, and give the same bits however many there are.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct RunState {
   std::vector<std::vector<std::byte*>> pages;   // of each sequence
   std::vector<std::vector<float>> rope_tables;  // (tokens, 2 * pair_count)
   KvShape kv;
+  // Of an executor that decodes: partial attention of each (row, KV head), for up to kMostRanges
+  // ranges of its context, and how many of them are done.
+  float* partials = nullptr;
+  std::atomic<uint32_t>* ranges_done = nullptr;
 };
 
 // Memory of one part, large enough for every step of the plan.
@@ -45,8 +50,14 @@ struct Scratch {
   AlignedBuffer attention;
 };
 
-// Weight rows multiplied between two looks at the result: bounds Scratch::products.
-inline constexpr uint32_t kChunkRows = 128;
+// Weight rows multiplied between two looks at the result, which bounds Scratch::products: few when
+// many tokens' results must stay in cache, many when one token reads the weights as a stream.
+inline constexpr uint32_t kChunkProducts = 8192;
+inline constexpr uint32_t kLeastChunkRows = 128;
+constexpr uint32_t ChunkRows(uint32_t token_count) {
+  const uint32_t rows = kChunkProducts / (token_count == 0 ? 1 : token_count);
+  return rows < kLeastChunkRows ? kLeastChunkRows : rows / 8 * 8;
+}
 
 struct StepContext;
 using StepFunction = void (*)(const StepContext&);
@@ -103,9 +114,17 @@ class PreparedRows {
 void Multiply(const StepContext& context, const Operand& w, uint32_t begin, uint32_t end,
               PreparedRows& x, float* y, size_t y_stride);
 
-StepFunction FindStepFunction(OpKind op);
+// How step_attention.cc cuts its work, which decides the scratch it needs.
+inline constexpr uint32_t kMostRanges = 32;
+uint32_t AttentionTileTokens(uint32_t query_head_count);
+uint32_t AttentionRangeTokens(uint32_t token_count);
+size_t AttentionPartialFloats(const OpAttributes& params);
 
-// step_plain.cc and step_fused.cc; FindStepFunction's table.
+StepFunction FindStepFunction(OpKind op);
+// Whether the op's function splits its rows among the parts, so that one row is work for one part.
+bool SplitsRows(OpKind op);
+
+// step_plain.cc, step_fused.cc, step_attention.cc; FindStepFunction's table.
 void RunEmbed(const StepContext&);
 void RunMatMul(const StepContext&);
 void RunElementwise(const StepContext&);

@@ -11,12 +11,14 @@ float* Products(const StepContext& context) {
   return reinterpret_cast<float*>(context.scratch.products.data());
 }
 
-// Calls visit(begin, end) for chunks of at most kChunkRows of this part's rows.
+// Calls visit(begin, end) for chunks of this part's rows.
 template <class Visit>
-void ForEachChunk(const StepContext& context, uint32_t row_count, Visit&& visit) {
+void ForEachChunk(const StepContext& context, uint32_t row_count, uint32_t token_count,
+                  Visit&& visit) {
   const PartRange part = GetPart(context, row_count, 8);
-  for (uint32_t begin = part.begin; begin < part.end; begin += kChunkRows) {
-    visit(begin, std::min(begin + kChunkRows, part.end));
+  const uint32_t chunk_rows = ChunkRows(token_count);
+  for (uint32_t begin = part.begin; begin < part.end; begin += chunk_rows) {
+    visit(begin, std::min(begin + chunk_rows, part.end));
   }
 }
 
@@ -28,7 +30,7 @@ void RunNormMatMul(const StepContext& context) {
   const uint32_t row_count = context.RowCount(y.row_space);
   const float cap = context.params().soft_cap;
   PreparedRows x(context, context.in(0), context.in(1).vector);
-  ForEachChunk(context, w.row_count, [&](uint32_t begin, uint32_t end) {
+  ForEachChunk(context, w.row_count, row_count, [&](uint32_t begin, uint32_t end) {
     Multiply(context, w, begin, end, x, y.rows + begin, y.width);
     if (cap == 0.0f) return;
     for (uint32_t t = 0; t < row_count; ++t) {
@@ -44,7 +46,7 @@ void RunMatMulAdd(const StepContext& context) {
   const uint32_t row_count = context.RowCount(y.row_space);
   PreparedRows x(context, context.in(0), nullptr);
   float* products = Products(context);
-  ForEachChunk(context, w.row_count, [&](uint32_t begin, uint32_t end) {
+  ForEachChunk(context, w.row_count, row_count, [&](uint32_t begin, uint32_t end) {
     const uint32_t count = end - begin;
     Multiply(context, w, begin, end, x, products, count);
     for (uint32_t t = 0; t < row_count; ++t) {
@@ -74,8 +76,8 @@ void RunNormGateUp(const StepContext& context) {
   const auto multiply_activated = is_gelu ? context.kernels.gelu_mul : context.kernels.silu_mul;
   PreparedRows x(context, context.in(0), context.in(1).vector);
   float* gates = Products(context);
-  float* ups = gates + size_t{row_count} * kChunkRows;
-  ForEachChunk(context, gate.row_count, [&](uint32_t begin, uint32_t end) {
+  float* ups = gates + size_t{row_count} * ChunkRows(row_count);
+  ForEachChunk(context, gate.row_count, row_count, [&](uint32_t begin, uint32_t end) {
     const uint32_t count = end - begin;
     Multiply(context, gate, begin, end, x, gates, count);
     Multiply(context, up, begin, end, x, ups, count);

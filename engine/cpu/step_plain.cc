@@ -157,38 +157,6 @@ void RunKvWrite(const StepContext& context) {
   }
 }
 
-void RunAttention(const StepContext& context) {
-  const OpAttributes& params = context.params();
-  const KvShape& kv = context.run.kv;
-  const Operand& q = context.in(0);
-  Operand y = context.out();
-  const uint32_t group = params.head_count / params.kv_head_count;
-  const uint32_t row_count = context.RowCount(RowSpace::kTokens);
-  const PartRange part = GetPart(context, row_count * params.kv_head_count, 1);
-  for (uint32_t unit = part.begin; unit < part.end; ++unit) {
-    const uint32_t t = unit / params.kv_head_count;
-    const uint32_t kv_head = unit % params.kv_head_count;
-    const BatchRow& row = context.run.batch.rows[t];
-    const uint32_t end = row.position + 1;
-    const uint32_t first_column = kv_head * group * params.head_dim;
-    context.kernels.attention({
-        .pages = context.run.pages[row.sequence].data(),
-        .k_offset_bytes = kv.HeadOffset(params.layer, false, kv_head),
-        .v_offset_bytes = kv.HeadOffset(params.layer, true, kv_head),
-        .kv_type = kv.type,
-        .head_dim = params.head_dim,
-        .query_head_count = group,
-        .token_begin = params.window != 0 && end > params.window ? end - params.window : 0,
-        .token_end = end,
-        .scale = params.scale,
-        .soft_cap = params.soft_cap,
-        .q = q.row(t) + first_column,
-        .out = y.row(t) + first_column,
-        .scratch = reinterpret_cast<float*>(context.scratch.attention.data()),
-    });
-  }
-}
-
 void RunSelectRows(const StepContext& context) {
   Operand y = context.out();
   const auto& rows = context.run.batch.output_rows;

@@ -164,6 +164,12 @@ describe('the command line', { concurrency: 2 }, () => {
     fails(['hi', '--stop'], 'invalid_argument', /needs a value/));
   test('two prompts', () => fails(['hi', 'you'], 'invalid_argument', /quotes/));
   test('an empty prompt of ids', () => fails(['--ids', '', ...tiny], 'invalid_argument', /./));
+  test('an empty id between others', () =>
+    fails(['--ids', '1,,2', ...tiny], 'invalid_argument', /--ids.*\(2\) is empty/));
+  test('nothing as a model', () =>
+    fails(['hi', '--model', ''], 'invalid_argument', /--model" is empty/));
+  test('more rows of a step than the engine takes', () =>
+    fails(['hi', '--prefill-chunk', '4097', ...tiny], 'invalid_argument', /4096, not \(4097\)/));
   test('an id outside the vocabulary', () =>
     fails(['--ids', '1,999999', ...tiny], 'invalid_argument', /999999/));
   test('an id outside the vocabulary, to text', () =>
@@ -225,10 +231,30 @@ describe('network and disk', () => {
   }
   const sendModel = (_request, response) => response.end(good);
 
-  test('no network', (t) =>
-    fails(['hi', '--model', 'http://127.0.0.1:9/m.gguf'], 'network', /after \(4\) attempts/, {
-      env: { XDG_CACHE_HOME: temporaryFolder(t) },
-    }));
+  test('nobody answers', async (t) => {
+    const server = http.createServer();
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${server.address().port}/m.gguf`;
+    await new Promise((resolve) => server.close(resolve));
+    const env = { XDG_CACHE_HOME: temporaryFolder(t) };
+    const pattern = /after \(4\) attempts: connect ECONNREFUSED/;
+    await fails(['hi', '--model', url], 'network', pattern, { env });
+  });
+  for (const extra of [[], ['--no-cache']]) {
+    test(`a redirect to a file is not followed, nor tried again ${extra}`, async (t) => {
+      let count = 0;
+      const url = await serve(t, (_request, response) => {
+        count += 1;
+        response.writeHead(302, { location: 'file:///etc/passwd' }).end();
+      });
+      const env = { XDG_CACHE_HOME: temporaryFolder(t) };
+      const pattern = /redirects to what is neither http: nor https:/;
+      await fails(['hi', '--model', url, ...extra], 'network', pattern, { env });
+      assert.equal(count, 2); // `fails` runs the program twice
+    });
+  }
+  test('another scheme', () =>
+    fails(['hi', '--model', 'ftp://h/m.gguf'], 'invalid_argument', /scheme \(ftp:\)/));
   test('no file at the URL', async (t) => {
     const url = await serve(t, (_request, response) => response.writeHead(404).end());
     await fails(['hi', '--model', url, '--no-cache'], 'not_found', /HTTP 404/);
@@ -274,11 +300,7 @@ describe('network and disk', () => {
   });
   test('a port in use', async (t) => {
     const url = await serve(t, sendModel);
-    const { status, stderr } = await run(['serve', '--port', new URL(url).port]);
-    assert.equal(status, 7);
-    assert.match(
-      stderr,
-      /^ERROR \(busy\): Port \(\d+\) is in use; choose another with --port\.\n$/,
-    );
+    const pattern = /Port \(\d+\) is in use; choose another with --port\.$/;
+    await fails(['serve', '--port', new URL(url).port], 'busy', pattern);
   });
 });

@@ -36,8 +36,8 @@ describe('a reply', () => {
     assert.equal(stderr, '');
     assert.deepEqual(Object.keys(json), [
       ...['text', 'token_ids', 'prompt_ids', 'finish_reason', 'model', 'host', 'backend', 'reason'],
-      ...['threads', 'dispatches_per_token', 'load_ms', 'ttft_ms', 'prefill_tok_s', 'decode_tok_s'],
-      ...['peak_memory_bytes', 'seed', 'logprobs'],
+      ...['threads', 'dispatches_per_token', 'barriers_per_token', 'load_ms', 'ttft_ms'],
+      ...['prefill_tok_s', 'decode_tok_s', 'peak_memory_bytes', 'seed', 'logprobs'],
     ]);
     assert.equal(json.token_ids.length, 5);
     assert.equal(json.finish_reason, 'length');
@@ -142,6 +142,33 @@ async function until(condition) {
 }
 
 describe('Ctrl-C', () => {
+  test('ends the tokens of a long text as an error', async (t) => {
+    const bytes = fs.readFileSync(kTinyModel);
+    const server = http.createServer();
+    t.after(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${server.address().port}/m.gguf`;
+    const input = 'a'.repeat(4_000_000); // as many tokens: seconds of work
+    const { child, done } = start(['tokenize', '-', '--model', url, '--no-cache', '--json'], {
+      input,
+    });
+    // All but the file's last byte: the program reads the header, then hangs up and goes to work.
+    await new Promise((resolve) =>
+      server.once('request', (_request, response) => {
+        response.writeHead(200, { 'content-length': bytes.length });
+        response.write(bytes.subarray(0, -1));
+        response.once('close', resolve);
+      }),
+    );
+    child.kill('SIGINT');
+    const { status, stdout } = await done;
+    assert.equal(status, 130);
+    assert.equal(JSON.parse(stdout).error.code, 'aborted');
+  });
+
   test('a scoring that is stopped is an error, never half a result', async () => {
     const many = Array.from({ length: 4000 }, () => 5).join(',');
     const words = ['score', '--ids', '1', '--continue', many, '--logprobs', '1', '--json'];
@@ -224,6 +251,15 @@ describe('other verbs', () => {
     }
   });
 
+  test('tokenize: the piece of each id', async () => {
+    const { json } = await runJson(['tokenize', '<|im_start|>é 🦙 words']);
+    assert.equal(json.pieces.length, json.ids.length);
+    assert.deepEqual([json.pieces[0], json.pieces.at(-1)], ['<|im_start|>', ' words']);
+    const plain = await run(['tokenize', '<|im_start|>é 🦙 words']);
+    const lines = json.ids.map((id, i) => `${id}\t${JSON.stringify(json.pieces[i])}\n`);
+    assert.equal(plain.stdout, lines.join(''));
+  });
+
   test('plan: graph, steps and memory from the header alone', async (t) => {
     const header = path.join(temporaryFolder(t), 'header.gguf');
     fs.copyFileSync(kTinyModel, header);
@@ -242,6 +278,13 @@ describe('other verbs', () => {
     assert.equal(status, 0);
     for (const verb of ['serve', 'score', 'tokenize', 'plan'])
       assert.match(stdout, new RegExp(`\\n  ${verb} `));
+    for (const words of [
+      ['--help', '--json'],
+      ['two', 'words', '--nope', '--seed', 'x', '-h'],
+    ]) {
+      const other = await run(words);
+      assert.deepEqual([other.status, other.stdout, other.stderr], [0, stdout, '']);
+    }
   });
 
   test('serve: prints its URL, isolates the page, ends with Ctrl-C', async () => {
@@ -261,6 +304,17 @@ describe('other verbs', () => {
     child.kill('SIGINT');
     assert.equal((await done).status, 0);
   });
+
+  test('serve --json: one object with the URL, and nothing else', async () => {
+    const { child, done } = start(['serve', '--port', '0', '--json', ...tiny]);
+    const line = await new Promise((resolve) => child.stdout.once('data', resolve));
+    const { url, ...others } = JSON.parse(line);
+    assert.deepEqual(others, {});
+    assert.equal((await fetch(url)).status, 200);
+    child.kill('SIGINT');
+    const { status, stdout, stderr } = await done;
+    assert.deepEqual([status, stdout, stderr], [0, `${JSON.stringify({ url })}\n`, '']);
+  });
 });
 
 describe('hosts', () => {
@@ -270,6 +324,7 @@ describe('hosts', () => {
     const others = {
       'plain SIMD': await runJson([...words, '--build', 'simd']),
       'two threads': await runJson([...words, '--threads', '2']),
+      'plain SIMD, two threads': await runJson([...words, '--threads', '2', '--build', 'simd']),
       'Node 20': await runJson(words, { node: kNode20 }),
       Chromium: await runJson([...words, '--host', 'chromium']),
     };
@@ -277,7 +332,13 @@ describe('hosts', () => {
       assert.deepEqual(json.token_ids, base.json.token_ids, name);
     }
     assert.equal(others['plain SIMD'].json.backend, 'cpu-simd');
-    assert.equal(others['two threads'].json.threads, 2);
+    for (const name of ['two threads', 'plain SIMD, two threads']) {
+      const { threads, barriers_per_token } = others[name].json;
+      assert.equal(threads, 2);
+      // Five steps in each of the two layers, and the head.
+      assert.ok(barriers_per_token > 0 && barriers_per_token <= 11, `${barriers_per_token}`);
+    }
+    assert.equal(base.json.barriers_per_token, 0);
     assert.equal(others['Node 20'].json.backend, 'cpu-simd');
     assert.equal(others['Chromium'].json.host, 'chromium');
     assert.equal(others['Chromium'].json.backend, 'cpu-relaxed');

@@ -117,11 +117,9 @@ async function runTask(
     }
     case 'tokenize': {
       const { special } = task;
-      const options = { add_special: special, parse_special: special };
+      const options = { add_special: special, parse_special: special, signal };
       const ids = await engine.tokenize(task.text, options);
-      const pieces = [];
-      for (const id of ids) pieces.push(await engine.detokenize([id], true));
-      return { verb: 'tokenize', ids, pieces };
+      return { verb: 'tokenize', ids, pieces: await engine.pieces(ids, { signal }) };
     }
     case 'detokenize':
       return { verb: 'detokenize', text: await engine.detokenize(task.ids, true) };

@@ -4,7 +4,7 @@ import { EngineError, toEngineError } from '../../../web/src/api/index.js';
 import { runBench } from '../../../bench/cpu/main.js';
 import { exitStatus } from './exit.js';
 import { helpText } from './help.js';
-import { parseArguments, type Arguments } from './parse.js';
+import { asksForHelp, parseArguments, type Arguments } from './parse.js';
 import { runModelVerb } from './run.js';
 import { serve } from './serve.js';
 
@@ -29,11 +29,11 @@ async function main(words: readonly string[]): Promise<number> {
   let as_json = words.includes('--json') && words[0] !== 'bench';
   try {
     checkNode();
-    const args: Arguments = parseArguments(words);
-    if (args.flag('help')) {
+    if (asksForHelp(words)) {
       process.stdout.write(`${helpText()}\n`);
       return 0;
     }
+    const args: Arguments = parseArguments(words);
     as_json = args.flag('json');
     const signal = abortOnInterrupt();
     if (args.verb === 'bench') return await runBench(args, signal);

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { EngineError } from '../../../web/src/api/index.js';
+import { checkUrl, schemeError } from '../../../web/src/storage/http_error.js';
 import { cacheFolder, downloadModel } from './download.js';
 import type { JobSource } from './job.js';
 
@@ -40,22 +41,7 @@ export interface ResolveOptions {
 }
 
 export async function resolveModel(text: string, options: ResolveOptions): Promise<ResolvedModel> {
-  if (/^https?:\/\//i.test(text)) {
-    if (!URL.canParse(text)) {
-      throw new EngineError('invalid_argument', `The option "--model" is no URL (${text}).`);
-    }
-    const { username, password, pathname } = new URL(text);
-    if (username !== '' || password !== '') {
-      // Not repeated here: it may be a secret.
-      throw new EngineError('invalid_argument', 'A URL with a user name or password is not read.');
-    }
-    const name = path.basename(pathname) || text;
-    if (!options.use_cache) return { name, source: { kind: 'url', url: text } };
-    return {
-      name,
-      source: { kind: 'file', path: await downloadModel(text, cacheFolder(), options) },
-    };
-  }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return resolveUrl(text, options);
   const catalogue = readCatalogue();
   const known = catalogue.find((model) => model.name === text);
   const file = known?.path ?? path.resolve(text);
@@ -74,4 +60,16 @@ export async function resolveModel(text: string, options: ResolveOptions): Promi
     'not_found',
     `There is no file "${text}", and no model of that name (${names}).`,
   );
+}
+
+async function resolveUrl(url: string, options: ResolveOptions): Promise<ResolvedModel> {
+  checkUrl(url);
+  const { protocol, pathname } = new URL(url);
+  if (protocol !== 'http:' && protocol !== 'https:') throw schemeError(url);
+  const name = path.basename(pathname) || url;
+  if (!options.use_cache) return { name, source: { kind: 'url', url } };
+  return {
+    name,
+    source: { kind: 'file', path: await downloadModel(url, cacheFolder(), options) },
+  };
 }

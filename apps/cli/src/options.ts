@@ -19,6 +19,8 @@ export interface OptionRow {
   choices?: readonly string[];
   min?: number;
   max?: number;
+  /** A text that may be empty; others may not. */
+  may_be_empty?: true;
   repeat?: true;
   group: 'Model' | 'Reply' | 'Prompt' | 'Output' | 'Verbs' | 'Server';
   verbs: readonly Verb[];
@@ -31,6 +33,8 @@ const kEngine: readonly Verb[] = ['generate', 'score'];
 const kGenerate: readonly Verb[] = ['generate'];
 const kBench: readonly Verb[] = ['bench'];
 const kMaxInt32 = 2 ** 31 - 1;
+/** The engine's own limit of rows in a step (kMaxPrefillChunk of engine/session/engine.h). */
+const kMaxStepRows = 4096;
 
 function row(
   group: OptionRow['group'],
@@ -94,7 +98,7 @@ export const kOptions: readonly OptionRow[] = [
   row('Model', kEngine, 'prefill-chunk', 'integer', 'prompt rows of one step (default: chosen)', {
     value: 'N',
     min: 1,
-    max: 65536,
+    max: kMaxStepRows,
   }),
   row('Model', [...kModelVerbs, ...kBench], 'build', 'choice', 'forces one build of the engine', {
     choices: ['simd', 'relaxed'],
@@ -102,7 +106,10 @@ export const kOptions: readonly OptionRow[] = [
   row('Model', kEngine, 'backend-reference', 'flag', 'scalar reference kernels: slow, for checks'),
   row('Model', kModelVerbs, 'no-cache', 'flag', 'does not keep a model that comes by URL'),
 
-  row('Prompt', kGenerate, 'system', 'text', 'a system message before the prompt', { value: 'S' }),
+  row('Prompt', kGenerate, 'system', 'text', 'a system message before the prompt', {
+    value: 'S',
+    may_be_empty: true,
+  }),
   row('Prompt', kGenerate, 'template', 'text', 'a Jinja chat template to use', { value: 'FILE' }),
   row('Prompt', kGenerate, 'raw', 'flag', 'no chat template: continues the prompt as text'),
   row('Prompt', ['generate', 'score', 'tokenize'], 'ids', 'ids', 'token ids, fed as they are', {
@@ -171,7 +178,7 @@ export const kOptions: readonly OptionRow[] = [
   }),
   row('Reply', kGenerate, 'ignore-eos', 'flag', 'goes on past end tokens'),
 
-  row('Output', kModelVerbs, 'json', 'flag', 'one object on stdout and nothing else'),
+  row('Output', kAll, 'json', 'flag', 'one object on stdout and nothing else'),
   row('Output', kEngine, 'logprobs', 'integer', 'the best K tokens of each position', {
     value: 'K',
     min: 0,
@@ -189,7 +196,7 @@ export const kOptions: readonly OptionRow[] = [
   row('Verbs', ['plan'], 'rows', 'integer', 'plan: rows of a step (default 1)', {
     value: 'N',
     min: 1,
-    max: 65536,
+    max: kMaxStepRows,
   }),
   row('Verbs', ['plan'], 'what', 'choice', 'plan: what is dumped (default steps)', {
     choices: ['graph', 'steps', 'memory'],

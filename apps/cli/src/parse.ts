@@ -61,6 +61,19 @@ export class Arguments {
   }
 }
 
+/** Whether --help stands where an option can: then nothing else on the line is looked at. */
+export function asksForHelp(words: readonly string[]): boolean {
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i];
+    if (word === '--') return false;
+    if (word === '--help' || word === '-h') return true;
+    const option = kOptions.find((row) => `--${row.name}` === word);
+    const has_value = option !== undefined && option.kind !== 'flag';
+    if (has_value && !words[i + 1]?.startsWith('--')) i += 1;
+  }
+  return false;
+}
+
 export function parseArguments(words: readonly string[]): Arguments {
   const positionals: string[] = [];
   const values = new Map<string, Value[]>();
@@ -138,12 +151,15 @@ function parseValue(option: OptionRow, text: string | undefined): Value {
   if (text === undefined) throw invalid(`The option "--${option.name}" needs a value.`);
   switch (option.kind) {
     case 'flag':
-    case 'text':
       return text;
+    case 'text':
+      if (text !== '' || option.may_be_empty) return text;
+      throw invalid(`The option "--${option.name}" is empty; it needs a value (${option.value}).`);
     case 'choice':
       if (option.choices?.includes(text)) return text;
       throw invalid(
-        `The option "--${option.name}" is one of ${option.choices?.join(', ')}, not (${text}).`,
+        `The option "--${option.name}" is one of ${option.choices?.join(', ')}, ` +
+          `not (${text || 'empty'}).`,
       );
     case 'integer':
       return parseNumber(option, text, /^[+-]?\d+$/, 'a whole number');
@@ -167,9 +183,16 @@ function parseNumber(option: OptionRow, text: string, pattern: RegExp, what: str
   return value;
 }
 
+/** Ids stand between commas, white space, or both. */
 function parseIds(option: OptionRow, text: string): number[] {
-  const parts = text.split(/[\s,]+/).filter((part) => part !== '');
-  return parts.map((part) => {
+  const trimmed = text.trim();
+  if (trimmed === '') return [];
+  return trimmed.split(/\s*,\s*|\s+/).map((part, i) => {
+    if (part === '') {
+      throw invalid(
+        `The option "--${option.name}" is a list of token ids; number (${i + 1}) is empty.`,
+      );
+    }
     const id = Number(part);
     if (!/^\d+$/.test(part) || id > 2 ** 31 - 1) {
       throw invalid(`The option "--${option.name}" is a list of token ids; (${part}) is none.`);
@@ -219,7 +242,9 @@ export function verbNames(): Verb[] {
 function defaultVerb(first: string | undefined, values: Map<string, Value[]>): Verb {
   if (first !== undefined || values.has('ids')) return 'generate';
   const named = [...values.keys()].map((name) => kOptions.find((row) => row.name === name));
-  if (named.every((option) => option?.verbs.includes('serve'))) return 'serve';
+  const can_serve = named.every((option) => option?.verbs.includes('serve'));
+  // Who asks for an object and forgets the prompt must not wait for a server that never ends.
+  if (can_serve && !values.has('json')) return 'serve';
   throw invalid('There is no prompt. Give one in quotes, or --ids, or a verb; see --help.');
 }
 

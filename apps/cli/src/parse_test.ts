@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { exitStatus, kExitCodes } from './exit.js';
 import { helpText } from './help.js';
 import { kOptions } from './options.js';
-import { parseArguments } from './parse.js';
+import { asksForHelp, parseArguments } from './parse.js';
 import { ErrorCode } from '../../../web/src/wasm/abi.gen.js';
 
 function failure(...words: string[]): string {
@@ -50,6 +50,66 @@ test('bench has options of its own, and one whose name means something else else
   expect(failure('bench', 'cpu', '--temperature', '1')).toContain('not to "bench"');
   expect(failure('plan', '--peers')).toContain('"--peers" belongs to "bench", not to "plan"');
   expect(parseArguments(['plan', '--json']).flag('json')).toBe(true);
+});
+
+test('ids stand between commas, spaces and line ends', () => {
+  const ids = (text: string) => parseArguments(['--ids', text]).ids('ids');
+  for (const text of ['1,2,3', ' 1, 2 ,3 ', '1 2\t3', '1\n2\n3\n', '1,\n2,\r\n3']) {
+    expect(ids(text)).toEqual([1, 2, 3]);
+  }
+  expect(ids('')).toEqual([]);
+  expect(ids(' \n')).toEqual([]);
+  const empty = (number: number, option = '--ids') =>
+    `invalid_argument: The option "${option}" is a list of token ids; number (${number}) is empty.`;
+  expect(failure('--ids', '1,,2')).toBe(empty(2));
+  expect(failure('--ids', '1 , , 2')).toBe(empty(2));
+  expect(failure('--ids', ',')).toBe(empty(1));
+  expect(failure('--ids', ',1')).toBe(empty(1));
+  expect(failure('--ids', '1,2,')).toBe(empty(3));
+  expect(failure('score', '--ids', '1', '--continue', '2,,')).toBe(empty(2, '--continue'));
+});
+
+test('a text is not empty, a system message may be', () => {
+  expect(failure('x', '--model', '')).toBe(
+    'invalid_argument: The option "--model" is empty; it needs a value (NAME|PATH|URL).',
+  );
+  expect(failure('x', '--model=')).toContain('"--model" is empty');
+  expect(failure('x', '--template', '')).toContain(
+    '"--template" is empty; it needs a value (FILE).',
+  );
+  expect(failure('x', '--stop', '')).toContain('"--stop" is empty; it needs a value (S).');
+  expect(failure('x', '--host', '')).toContain('"--host" is one of node, chromium, not (empty).');
+  expect(failure('plan', '--plan', '')).toContain('"--plan" is empty; it needs a value (NAME).');
+  expect(failure('score', '--cases', '')).toContain('"--cases" is empty; it needs a value (FILE).');
+  expect(parseArguments(['x', '--system', '']).text('system')).toBe('');
+});
+
+test("a step has at most the engine's rows", () => {
+  const source = fs.readFileSync('engine/session/engine.h', 'utf8');
+  const limit = Number(/kMaxPrefillChunk = (\d+);/.exec(source)?.[1]);
+  const chunk = (text: string) => parseArguments(['x', '--prefill-chunk', text]);
+  expect(chunk(String(limit)).number('prefill-chunk')).toBe(limit);
+  expect(failure('x', '--prefill-chunk', String(limit + 1))).toBe(
+    'invalid_argument: The option "--prefill-chunk" is a whole number from 1 to ' +
+      `${limit}, not (${limit + 1}).`,
+  );
+  expect(failure('plan', '--rows', String(limit + 1))).toContain(`from 1 to ${limit}, not`);
+});
+
+test('help is asked for among any other words, but not as a value or after --', () => {
+  expect(asksForHelp(['--help'])).toBe(true);
+  expect(asksForHelp(['--json', '-h'])).toBe(true);
+  expect(asksForHelp(['two', 'words', '--nope', '--seed', 'x', '--help'])).toBe(true);
+  expect(asksForHelp(['--stop', '--help'])).toBe(true);
+  expect(asksForHelp(['x', '--stop', '-h'])).toBe(false);
+  expect(asksForHelp(['--', '--help'])).toBe(false);
+  expect(asksForHelp(['help'])).toBe(false);
+});
+
+test('serve takes --json; --json alone does not serve', () => {
+  expect(parseArguments(['serve', '--json', '--port', '0']).flag('json')).toBe(true);
+  expect(failure('--json')).toContain('There is no prompt');
+  expect(failure('--json', '--model', 'm')).toContain('There is no prompt');
 });
 
 test('negative and unusual numbers', () => {

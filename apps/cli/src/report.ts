@@ -70,6 +70,7 @@ export function replyObject(
     threads: surroundings.threads,
     dispatches_per_token:
       stats && stats.dispatches_per_token > 0 ? stats.dispatches_per_token : null,
+    barriers_per_token: stats ? stats.barriers_per_token : null,
     load_ms: round(surroundings.load_ms, 1),
     ttft_ms: roundOrNull(result.ttft_ms, 1),
     prefill_tok_s: roundOrNull(result.prefill_tok_s, 2),

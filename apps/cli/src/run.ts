@@ -218,13 +218,16 @@ function printResult(model: string, { surroundings, outcome }: JobResult): void 
       });
       return;
     case 'tokenize':
-      outcome.ids.forEach((id, i) =>
-        process.stdout.write(`${id}\t${JSON.stringify(outcome.pieces[i] ?? '')}\n`),
-      );
+      process.stdout.write(tokenLines(outcome));
       return;
     default:
       process.stdout.write(outcome.text.endsWith('\n') ? outcome.text : `${outcome.text}\n`);
   }
+}
+
+/** All lines in one text: a write for each would keep Ctrl-C waiting. */
+function tokenLines({ ids, pieces }: { ids: number[]; pieces: string[] }): string {
+  return ids.map((id, i) => `${id}\t${JSON.stringify(pieces[i] ?? '')}\n`).join('');
 }
 
 function scoreLine(index: number, { top_ids, top_logprobs }: TopTokens): string {

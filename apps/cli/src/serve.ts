@@ -50,8 +50,7 @@ export async function serve(args: Arguments, signal: AbortSignal): Promise<numbe
     files,
     json: { '/models.json': models },
   });
-  process.stdout.write(`${server.url}\n`);
-  process.stderr.write(`Serving the chat page; Ctrl-C stops. Models: ${names(models)}.\n`);
+  announce(server.url, models, args.flag('json'));
   if (args.flag('open')) openBrowser(server.url);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
@@ -59,6 +58,12 @@ export async function serve(args: Arguments, signal: AbortSignal): Promise<numbe
   });
   await server.close();
   return 0;
+}
+
+function announce(url: string, models: readonly ServedModel[], as_json: boolean): void {
+  process.stdout.write(`${as_json ? JSON.stringify({ url }) : url}\n`);
+  if (as_json) return;
+  process.stderr.write(`Serving the chat page; Ctrl-C stops. Models: ${names(models)}.\n`);
 }
 
 function names(models: readonly ServedModel[]): string {

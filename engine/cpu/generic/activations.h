@@ -1,6 +1,7 @@
 // 8-bit activations: blocks of 32 with an f32 step, x ~ step * q, q in -127..127. The block also
 // holds what the build's inner product wants beside q. Byte dots multiply a signed byte by one in
-// 0..127, so signed weights meet x as two parts of equal sign; 16-bit dots take q widened.
+// 0..127, so signed weights meet the magnitude of x with its sign moved to them (w * -m = ~w * m +
+// m); 16-bit dots take q widened.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +22,12 @@ struct ActivationBlock;
 template <>
 struct ActivationBlock<true> {
   int8_t q[32];
-  uint8_t positive[32];  // max(q, 0)
-  uint8_t negative[32];  // max(-q, 0)
-  float scale;           // step * kActivationScaleFactor
-  float scaled_sum;      // scale * sum(q)
-  int32_t sums[2];       // of q, of each half of the block
-  int32_t negative_sum;  // of negative
+  uint8_t magnitude[32];  // |q|
+  uint8_t sign[32];       // 0xff where q is negative, else 0
+  float scale;            // step * kActivationScaleFactor
+  float scaled_sum;       // scale * sum(q)
+  int32_t sums[2];        // of q, of each half of the block
+  int32_t negative_sum;   // of the magnitudes of negative q
 };
 
 template <>

@@ -1,31 +1,64 @@
-// Attention of one token's query heads that share a KV head, over a vector target S: scores of up
-// to four heads in one pass over K, softmax, then the weighted sum in one pass over V. f16 is
-// converted in registers, without its exponent's correction: q and the weights carry half of it
-// (2^56), the results the other half.
+// Attention of a tile of query rows (tokens x heads of one KV head) over a vector target S. It goes
+// over the cache in tiles of 64 tokens, which are converted to f32 once (K transposed) and then
+// meet all rows as two small matrix products, with a running softmax in between (Milakov &
+// Gimelshein 2018; Dao et al. 2022).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/generic/math.h"
+#include "cpu/generic/attention_kv.h"
 #include "cpu/generic/ops.h"
-#include "cpu/generic/quant_matmul.h"
-#include "cpu/ops.h"
 
 namespace nonstop::cpu {
 
-// Eight neighbouring elements of a K or V row.
+// c[r, j] (+)= sum_k a[r, k] * b[k, j], for `row_count` rows and columns in vectors of 8.
 template <class S>
-struct KvRowF16 {
-  static constexpr uint32_t kSizeBytes = 2;
-  static constexpr float kFactor = 0x1p56f;
-  static FloatPair<S> Load(const std::byte* at) { return LoadSmallHalves8<S>(at); }
-};
-template <class S>
-struct KvRowF32 {
-  static constexpr uint32_t kSizeBytes = 4;
-  static constexpr float kFactor = 1.0f;
-  static FloatPair<S> Load(const std::byte* at) { return LoadFloats8<S>(at); }
+class SmallProduct {
+ public:
+  using F = typename S::F;
+  struct Shape {
+    uint32_t inner_count;   // k
+    uint32_t column_count;  // multiple of 8
+    size_t a_stride, b_stride, c_stride;
+  };
+
+  [[gnu::noinline]] static void Run(const Shape& shape, uint32_t row_count, const float* a,
+                                    const float* b, bool adds, float* c) {
+    uint32_t row = 0;
+    for (; row + 4 <= row_count; row += 4) RunRows<4>(shape, row, a, b, adds, c);
+    for (; row < row_count; ++row) RunRows<1>(shape, row, a, b, adds, c);
+  }
+
+ private:
+  template <uint32_t kRowCount>
+  static void RunRows(const Shape& shape, uint32_t row, const float* a, const float* b, bool adds,
+                      float* c) {
+    a += row * shape.a_stride;
+    c += row * shape.c_stride;
+    for (uint32_t j = 0; j < shape.column_count; j += 8) {
+      FloatPair<S> sums[kRowCount];
+      for (uint32_t r = 0; r < kRowCount; ++r) {
+        const float* at = c + r * shape.c_stride + j;
+        sums[r] = {{S::SplatF(0), S::SplatF(0)}};
+        if (adds) sums[r] = {{S::LoadF(at), S::LoadF(at + 4)}};
+      }
+      const float* column = b + j;
+      for (uint32_t k = 0; k < shape.inner_count; ++k, column += shape.b_stride) {
+        const F b0 = S::LoadF(column), b1 = S::LoadF(column + 4);
+#pragma clang loop unroll(full)
+        for (uint32_t r = 0; r < kRowCount; ++r) {
+          const F value = S::LoadSplatF(a + r * shape.a_stride + k);
+          sums[r].half[0] = S::Fma(value, b0, sums[r].half[0]);
+          sums[r].half[1] = S::Fma(value, b1, sums[r].half[1]);
+        }
+      }
+      for (uint32_t r = 0; r < kRowCount; ++r) {
+        S::StoreF(c + r * shape.c_stride + j, sums[r].half[0]);
+        S::StoreF(c + r * shape.c_stride + j + 4, sums[r].half[1]);
+      }
+    }
+  }
 };
 
 template <class S, class Row>
@@ -35,137 +68,131 @@ class AttentionOn {
 
   explicit AttentionOn(const AttentionArgs& args)
       : args_(args),
-        token_count_(args.token_end - args.token_begin),
-        score_stride_((token_count_ + 3) / 4 * 4),
-        q_(args.scratch),
-        scores_(args.scratch + size_t{args.query_head_count} * args.head_dim) {}
+        dim_(args.head_dim),
+        row_count_(args.token_count * args.query_head_count),
+        end_(args.position + args.token_count) {
+    float* at = args.scratch;
+    const auto take = [&](size_t count) {
+      float* taken = at;
+      at += count;
+      return taken;
+    };
+    q_ = take(size_t{row_count_} * dim_);
+    sums_ = take(size_t{row_count_} * dim_);
+    scores_ = take(size_t{row_count_} * kKvTileTokens);
+    keys_ = take(size_t{dim_} * kKvTileTokens);
+    values_ = take(size_t{dim_} * kKvTileTokens);
+    states_ = reinterpret_cast<RowState*>(take(size_t{row_count_} * 2));
+  }
+
+  static size_t ScratchFloats(uint32_t row_count, uint32_t head_dim) {
+    return size_t{row_count} * (2 * size_t{head_dim} + kKvTileTokens + 2) +
+           2 * size_t{head_dim} * kKvTileTokens;
+  }
 
   void Run() {
-    const uint32_t float_count = args_.query_head_count * args_.head_dim;
-    OpsOn<S>::Scale(args_.q, Row::kFactor, float_count, q_);
-    std::fill_n(args_.out, float_count, 0.0f);
-    // The f32 cache serves exactness, not speed: one head at a time is less code.
-    constexpr uint32_t kMostHeads = Row::kSizeBytes == 2 ? 4 : 1;
-    for (uint32_t head = 0; head < args_.query_head_count; head += kMostHeads) {
-      if constexpr (kMostHeads == 1) {
-        RunHeads<1>(head);
-        continue;
-      }
-      switch (std::min(args_.query_head_count - head, 4u)) {
-        case 1:
-          RunHeads<1>(head);
-          break;
-        case 2:
-          RunHeads<2>(head);
-          break;
-        case 3:
-          RunHeads<3>(head);
-          break;
-        default:
-          RunHeads<4>(head);
-      }
+    for (uint32_t row = 0; row < row_count_; ++row) {
+      OpsOn<S>::Scale(args_.q + TokenOf(row) * args_.q_stride + HeadOf(row) * dim_, args_.scale,
+                      dim_, q_ + size_t{row} * dim_);
+      states_[row] = {-INFINITY, 0};
+    }
+    std::fill_n(sums_, size_t{row_count_} * dim_, 0.0f);
+    const uint32_t first = args_.FirstSeenBy(0) / kKvTileTokens * kKvTileTokens;
+    for (uint32_t begin = first; begin < end_; begin += kKvTileTokens) AddTile(begin);
+    for (uint32_t row = 0; row < row_count_; ++row) {
+      OpsOn<S>::Scale(sums_ + size_t{row} * dim_, 1.0f / states_[row].total, dim_,
+                      args_.out + TokenOf(row) * args_.out_stride + HeadOf(row) * dim_);
     }
   }
 
  private:
-  // Tokens whose V rows stay in the first-level cache while all elements pass over them.
-  static constexpr uint32_t kTokenTile = 64;
+  struct RowState {
+    float largest;  // score
+    float total;    // of exp(score - largest)
+  };
 
-  template <int kHeadCount>
-  void RunHeads(uint32_t first_head) {
-    for (uint32_t token = args_.token_begin; token < args_.token_end; ++token) {
-      ScoreToken<kHeadCount>(first_head, token);
-    }
-    for (uint32_t head = first_head; head < first_head + kHeadCount; ++head) Softmax(Scores(head));
-    for (uint32_t begin = args_.token_begin; begin < args_.token_end;) {
-      const uint32_t tile_end = (begin / kTokenTile + 1) * kTokenTile;
-      const uint32_t end = std::min(tile_end, args_.token_end);
-      AddValues<kHeadCount>(first_head, begin, end);
-      begin = end;
-    }
+  size_t TokenOf(uint32_t row) const { return row / args_.query_head_count; }
+  size_t HeadOf(uint32_t row) const { return row % args_.query_head_count; }
+
+  void AddTile(uint32_t begin) {
+    const uint32_t count = std::min(kKvTileTokens, end_ - begin);
+    const uint32_t padded_count = (count + 7) / 8 * 8;
+    LoadKeys(begin, count, padded_count);
+    LoadValues(begin, count);
+    SmallProduct<S>::Run({dim_, padded_count, dim_, kKvTileTokens, kKvTileTokens}, row_count_, q_,
+                         keys_, false, scores_);
+    for (uint32_t row = 0; row < row_count_; ++row) ScoresToWeights(row, begin, count);
+    SmallProduct<S>::Run({count, dim_, kKvTileTokens, dim_, dim_}, row_count_, scores_, values_,
+                         true, sums_);
   }
 
-  // Tiles do not cross pages: kTokenTile divides kKvPageTokenCount.
-  const std::byte* KvRow(uint64_t offset_bytes, uint32_t token) const {
-    return args_.pages[token / kKvPageTokenCount] + offset_bytes +
-           size_t{token % kKvPageTokenCount} * args_.head_dim * Row::kSizeBytes;
-  }
-  float* Scores(uint32_t head) { return scores_ + size_t{head} * score_stride_; }
-
-  template <int kHeadCount>
-  void ScoreToken(uint32_t first_head, uint32_t token) {
-    const std::byte* k = KvRow(args_.k_offset_bytes, token);
-    const float* q = q_ + size_t{first_head} * args_.head_dim;
-    FloatPair<S> sums[kHeadCount];
-    for (auto& sum : sums) sum = {{S::SplatF(0), S::SplatF(0)}};
-    for (uint32_t i = 0; i < args_.head_dim; i += 8, k += 8 * Row::kSizeBytes) {
-      const FloatPair<S> keys = Row::Load(k);
-#pragma clang loop unroll(full)
-      for (int h = 0; h < kHeadCount; ++h) {
-        const float* at = q + static_cast<uint32_t>(h) * args_.head_dim + i;
-        sums[h].half[0] = S::Fma(keys.half[0], S::LoadF(at), sums[h].half[0]);
-        sums[h].half[1] = S::Fma(keys.half[1], S::LoadF(at + 4), sums[h].half[1]);
-      }
-    }
-    for (int h = 0; h < kHeadCount; ++h) {
-      Scores(first_head + static_cast<uint32_t>(h))[token - args_.token_begin] =
-          S::Sum(S::Add(sums[h].half[0], sums[h].half[1])) * Row::kFactor * args_.scale;
-    }
-  }
-
-  // Scores become weights, times Row::kFactor; they sum to that.
-  void Softmax(float* scores) {
-    if (args_.soft_cap != 0) OpsOn<S>::SoftCap(scores, args_.soft_cap, token_count_, scores);
-    std::fill(scores + token_count_, scores + score_stride_, -INFINITY);
-    F largest = S::LoadF(scores);
-    for (uint32_t i = 4; i < score_stride_; i += 4) largest = S::Max(largest, S::LoadF(scores + i));
-    float lanes[4];
-    S::StoreF(lanes, largest);
-    const F shift = S::SplatF(std::max(std::max(lanes[0], lanes[1]), std::max(lanes[2], lanes[3])));
-    F total = S::SplatF(0);
-    for (uint32_t i = 0; i < score_stride_; i += 4) {
-      const F weight = Exp<S>(S::Sub(S::LoadF(scores + i), shift));
-      S::StoreF(scores + i, weight);
-      total = S::Add(total, weight);
-    }
-    OpsOn<S>::Scale(scores, Row::kFactor / S::Sum(total), token_count_, scores);
-  }
-
-  // out[h] += sum of weight * V over tokens [begin, end) of one tile.
-  template <int kHeadCount>
-  void AddValues(uint32_t first_head, uint32_t begin, uint32_t end) {
-    const size_t row_size_bytes = size_t{args_.head_dim} * Row::kSizeBytes;
-    const std::byte* values = KvRow(args_.v_offset_bytes, begin);
-    const float* weights = Scores(first_head) + (begin - args_.token_begin);
-    float* out = args_.out + size_t{first_head} * args_.head_dim;
-    for (uint32_t i = 0; i < args_.head_dim; i += 8, values += 8 * Row::kSizeBytes, out += 8) {
-      FloatPair<S> sums[kHeadCount];
-      for (auto& sum : sums) sum = {{S::SplatF(0), S::SplatF(0)}};
-      const std::byte* v = values;
-      for (uint32_t token = 0; token < end - begin; ++token, v += row_size_bytes) {
-        const FloatPair<S> value = Row::Load(v);
-#pragma clang loop unroll(full)
-        for (int h = 0; h < kHeadCount; ++h) {
-          const F weight =
-              S::LoadSplatF(weights + static_cast<uint32_t>(h) * size_t{score_stride_} + token);
-          sums[h].half[0] = S::Fma(weight, value.half[0], sums[h].half[0]);
-          sums[h].half[1] = S::Fma(weight, value.half[1], sums[h].half[1]);
+  // keys_[i, k] = element i of token k; zero past the last token.
+  void LoadKeys(uint32_t begin, uint32_t count, uint32_t padded_count) {
+    const size_t row_size_bytes = size_t{dim_} * Row::kSizeBytes;
+    const std::byte* keys = KvRowOf<Row>(args_, args_.k_offset_bytes, begin);
+    const F factor = S::SplatF(Row::kFactor * Row::kFactor);
+    for (uint32_t k = 0; k < padded_count; k += 4) {
+      for (uint32_t i = 0; i < dim_; i += 8) {
+        F low[4], high[4];
+        for (uint32_t j = 0; j < 4; ++j) {
+          FloatPair<S> key = {{S::SplatF(0), S::SplatF(0)}};
+          if (k + j < count) key = Row::Load(keys + (k + j) * row_size_bytes + i * Row::kSizeBytes);
+          low[j] = S::Mul(key.half[0], factor);
+          high[j] = S::Mul(key.half[1], factor);
+        }
+        S::Transpose(low);
+        S::Transpose(high);
+        float* to = keys_ + size_t{i} * kKvTileTokens + k;
+        for (uint32_t j = 0; j < 4; ++j) {
+          S::StoreF(to + j * kKvTileTokens, low[j]);
+          S::StoreF(to + (j + 4) * kKvTileTokens, high[j]);
         }
       }
-      const F factor = S::SplatF(Row::kFactor);
-      for (int h = 0; h < kHeadCount; ++h) {
-        float* to = out + static_cast<uint32_t>(h) * size_t{args_.head_dim};
-        S::StoreF(to, S::Fma(sums[h].half[0], factor, S::LoadF(to)));
-        S::StoreF(to + 4, S::Fma(sums[h].half[1], factor, S::LoadF(to + 4)));
-      }
     }
+  }
+
+  // values_[k, i] = element i of token k: the rows of a tile follow each other.
+  void LoadValues(uint32_t begin, uint32_t count) {
+    const std::byte* values = KvRowOf<Row>(args_, args_.v_offset_bytes, begin);
+    const F factor = S::SplatF(Row::kFactor * Row::kFactor);
+    for (size_t i = 0; i < size_t{count} * dim_; i += 8) {
+      const FloatPair<S> value = Row::Load(values + i * Row::kSizeBytes);
+      S::StoreF(values_ + i, S::Mul(value.half[0], factor));
+      S::StoreF(values_ + i + 4, S::Mul(value.half[1], factor));
+    }
+  }
+
+  // Zero for tokens that the row does not see.
+  void ScoresToWeights(uint32_t row, uint32_t tile_begin, uint32_t tile_count) {
+    const auto token = static_cast<uint32_t>(TokenOf(row));
+    const uint32_t seen_begin = std::max(args_.FirstSeenBy(token), tile_begin) - tile_begin;
+    const uint32_t seen_end =
+        std::min(args_.position + token + 1, tile_begin + tile_count) - tile_begin;
+    float* weights = scores_ + size_t{row} * kKvTileTokens;
+    // Unsigned: a tile that lies behind or before what is seen gives begin >= end.
+    if (args_.position + token + 1 <= tile_begin || seen_begin >= seen_end) {
+      std::fill_n(weights, tile_count, 0.0f);
+      return;
+    }
+    std::fill_n(weights, seen_begin, 0.0f);
+    std::fill(weights + seen_end, weights + tile_count, 0.0f);
+    weights += seen_begin;
+    const uint32_t count = seen_end - seen_begin;
+    if (args_.soft_cap != 0) OpsOn<S>::SoftCap(weights, args_.soft_cap, count, weights);
+    RowState& state = states_[row];
+    const float largest = std::max(state.largest, OpsOn<S>::Largest(weights, count));
+    const float factor = OpsOn<S>::ExpOf(state.largest - largest);
+    if (factor != 1.0f) {
+      OpsOn<S>::Scale(sums_ + size_t{row} * dim_, factor, dim_, sums_ + size_t{row} * dim_);
+    }
+    state.total = state.total * factor + OpsOn<S>::ExpAndSum(weights, largest, count);
+    state.largest = largest;
   }
 
   const AttentionArgs& args_;
-  const uint32_t token_count_;
-  const uint32_t score_stride_;
-  float* const q_;
-  float* const scores_;
+  const uint32_t dim_, row_count_, end_;
+  float *q_, *sums_, *scores_, *keys_, *values_;
+  RowState* states_;
 };
 
 }  // namespace nonstop::cpu

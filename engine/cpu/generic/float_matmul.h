@@ -4,7 +4,7 @@
 // the number of tokens; so a token's result does not depend on what it is computed together with.
 #pragma once
 
-#include "cpu/generic/quant_matmul.h"
+#include "cpu/generic/quant_take.h"
 
 namespace nonstop::cpu {
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "base/check.h"
 #include "cpu/generic/float_matmul.h"
@@ -14,14 +15,22 @@
 
 namespace nonstop::cpu {
 
-// What a tile of weights may take of the second-level cache while all tokens pass over it.
-inline constexpr uint64_t kWeightTileSizeBytes = 128 * 1024;
+// Unpacked tiles of weights that all tokens pass over: a part of the second-level cache, and of the
+// stack. Columns go in ranges, so that at least one group fits.
+inline constexpr uint32_t kTilesSizeBytes = 48 * 1024;
+inline constexpr uint32_t kRangeColumns = 2048;
 
 template <class S>
 class MatMulOn {
  public:
   static void Run(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activations& x,
                   float* y, size_t y_stride) {
+    Run(kQuantKernels<S>, w, row_begin, row_end, x, y, y_stride);
+  }
+
+  // With the quantized kernels of S or of its variant with pair dots.
+  static void Run(std::span<const QuantKernels> quant_kernels, const Matrix& w, uint32_t row_begin,
+                  uint32_t row_end, const Activations& x, float* y, size_t y_stride) {
     CHECK(row_begin <= row_end && row_end <= w.row_count && w.column_count == x.column_count);
     if (w.format == PackedFormat::kInterleaved8) {
       CHECK(row_begin % kGroupRowCount == 0);
@@ -29,8 +38,8 @@ class MatMulOn {
     }
     MatMulOn product(w, row_begin, row_end, x, y, y_stride);
     if (w.format == PackedFormat::kInterleaved8 && x.type == ActivationType::kQ8) {
-      for (const QuantKernels& kernels : kQuantKernels<S>) {
-        if (kernels.dtype == w.dtype) return product.RunQuantized(kernels);
+      for (const QuantKernels& kernels : quant_kernels) {
+        if (kernels.layout->dtype == w.dtype) return product.RunQuantized(kernels);
       }
     }
     product.RunFloat();
@@ -42,44 +51,108 @@ class MatMulOn {
       : w_(w), row_begin_(row_begin), row_end_(row_end), x_(x), y_(y), y_stride_(y_stride) {}
 
   void RunQuantized(const QuantKernels& kernels) {
-    const uint32_t row_count = row_end_ - row_begin_;
-    const uint32_t full_group_count = row_count / kGroupRowCount;
-    const uint64_t group_size_bytes = InterleavedGroupSizeBytes(w_.dtype, w_.column_count);
-    const std::byte* groups = w_.data + row_begin_ / kGroupRowCount * group_size_bytes;
-    const uint32_t step = static_cast<uint32_t>(
-        std::max<uint64_t>(kWeightTileSizeBytes / std::max<uint64_t>(group_size_bytes, 1), 1));
-    for (uint32_t g = 0; g < full_group_count; g += step) {
-      MultiplyAllTokens(kernels, groups + g * group_size_bytes,
-                        std::min(step, full_group_count - g), kGroupRowCount,
-                        y_ + size_t{g} * kGroupRowCount);
+    const uint32_t even_count = x_.row_count / 2 * 2;
+    if (even_count > 0) {
+      alignas(64) std::byte tiles[kTilesSizeBytes];
+      const uint32_t group_count = (row_end_ - row_begin_) / kGroupRowCount;
+      const uint32_t step = GroupsAtOnce(kernels);
+      for (uint32_t g = 0; g < group_count; g += step) {
+        MultiplyUnpacked(kernels, g, std::min(step, group_count - g), even_count, tiles);
+      }
+      MultiplyLastRows(kernels, even_count, tiles);
     }
-    if (row_count % kGroupRowCount != 0) {
-      MultiplyAllTokens(kernels, groups + full_group_count * group_size_bytes, 1,
-                        row_count % kGroupRowCount, y_ + size_t{full_group_count} * kGroupRowCount);
+    if (even_count < x_.row_count) MultiplyLastToken(kernels);
+  }
+
+  const std::byte* GroupAt(const QuantKernels& kernels, uint32_t group) const {
+    return w_.data + (row_begin_ / kGroupRowCount + group) * GroupSizeBytes(kernels);
+  }
+  uint64_t GroupSizeBytes(const QuantKernels& kernels) const {
+    return uint64_t{w_.column_count} / kernels.layout->BlockLength() *
+           kernels.layout->BlockSizeBytes();
+  }
+
+  // Groups whose unpacked tiles, for a range of columns, fit into the buffer.
+  uint32_t GroupsAtOnce(const QuantKernels& kernels) const {
+    const uint32_t tile_count = std::min(w_.column_count, kRangeColumns) / kTileColumnCount;
+    return std::max(kTilesSizeBytes / (std::max(tile_count, 1u) * kernels.unpacked_tile_size_bytes),
+                    1u);
+  }
+
+  // Groups [first, first + count) times the first `token_count` tokens.
+  void MultiplyUnpacked(const QuantKernels& kernels, uint32_t first, uint32_t count,
+                        uint32_t token_count, std::byte* tiles) {
+    ForEachRange(kernels, first, count, tiles, [&](const TileProduct& product, const std::byte* x) {
+      float* y = y_ + size_t{first} * kGroupRowCount;
+      for (uint32_t t = 0; t < token_count;) {
+        const bool four = token_count - t >= 4;
+        (four ? kernels.four_tokens : kernels.two_tokens)(product, x + t * ActivationRowBytes(),
+                                                          ActivationRowBytes(), y + t * y_stride_,
+                                                          y_stride_);
+        t += four ? 4 : 2;
+      }
+    });
+  }
+
+  // Unpacks the groups range by range of their columns; visit(product, first token's activations).
+  template <class Visit>
+  void ForEachRange(const QuantKernels& kernels, uint32_t first, uint32_t count, std::byte* tiles,
+                    Visit&& visit) {
+    const QuantLayout& layout = *kernels.layout;
+    for (uint32_t begin = 0; begin < w_.column_count; begin += kRangeColumns) {
+      const uint32_t end = std::min(begin + kRangeColumns, w_.column_count);
+      const uint32_t tile_count = (end - begin) / kTileColumnCount;
+      const size_t group_tiles_size_bytes = size_t{tile_count} * kernels.unpacked_tile_size_bytes;
+      const size_t block_offset = size_t{begin} / layout.BlockLength() * layout.BlockSizeBytes();
+      for (uint32_t g = 0; g < count; ++g) {
+        kernels.unpack(GroupAt(kernels, first + g) + block_offset,
+                       (end - begin) / layout.BlockLength(), tiles + g * group_tiles_size_bytes);
+      }
+      visit(TileProduct{.tiles = tiles,
+                        .group_count = count,
+                        .tile_count = tile_count,
+                        .offset = layout.offset,
+                        .continues = begin != 0,
+                        .factor = end == w_.column_count ? ResultFactor(layout) : 1.0f},
+            x_.data + begin / kActivationBlockLength * sizeof(ActivationBlock<S::kByteDot>));
     }
   }
 
-  // `valid_row_count` is less than 8 for a last group that is not full.
-  void MultiplyAllTokens(const QuantKernels& kernels, const std::byte* groups, uint32_t group_count,
-                         uint32_t valid_row_count, float* y) {
-    const size_t x_stride_bytes = ActivationRowBytes();
-    const uint32_t block_count = w_.column_count / GetDType(w_.dtype).block_length;
-    for (uint32_t t = 0; t < x_.row_count;) {
-      const uint32_t left = x_.row_count - t;
-      const uint32_t count = left >= 4 ? 4 : 1;
-      const QuantKernel kernel = count == 4 ? kernels.tokens_4 : kernels.tokens_1;
-      const std::byte* x = x_.data + t * x_stride_bytes;
-      if (valid_row_count == kGroupRowCount) {
-        kernel(groups, group_count, block_count, x, x_stride_bytes, y + t * y_stride_, y_stride_);
-      } else {
-        float sums[4 * kGroupRowCount];
-        kernel(groups, 1, block_count, x, x_stride_bytes, sums, kGroupRowCount);
-        for (uint32_t i = 0; i < count; ++i) {
-          std::copy_n(sums + i * kGroupRowCount, valid_row_count, y + (t + i) * y_stride_);
-        }
+  // The group at the matrix's end that has fewer than 8 rows, if it is there.
+  void MultiplyLastRows(const QuantKernels& kernels, uint32_t token_count, std::byte* tiles) {
+    const uint32_t row_count = (row_end_ - row_begin_) % kGroupRowCount;
+    const uint32_t group = (row_end_ - row_begin_) / kGroupRowCount;
+    for (uint32_t t = 0; row_count > 0 && t < token_count; t += 2) {
+      float sums[2 * kGroupRowCount];
+      ForEachRange(kernels, group, 1, tiles, [&](const TileProduct& product, const std::byte* x) {
+        kernels.two_tokens(product, x + t * ActivationRowBytes(), ActivationRowBytes(), sums,
+                           kGroupRowCount);
+      });
+      for (uint32_t i = 0; i < 2; ++i) {
+        std::copy_n(sums + i * kGroupRowCount, row_count,
+                    y_ + (t + i) * y_stride_ + size_t{group} * kGroupRowCount);
       }
-      t += count;
     }
+  }
+
+  void MultiplyLastToken(const QuantKernels& kernels) {
+    const uint32_t t = x_.row_count - 1;
+    const std::byte* x = x_.data + t * ActivationRowBytes();
+    float* y = y_ + t * y_stride_;
+    const uint32_t row_count = row_end_ - row_begin_;
+    const uint32_t group_count = row_count / kGroupRowCount;
+    const uint32_t block_count = w_.column_count / kernels.layout->BlockLength();
+    // Long streams, then what is left over as streams of one group each.
+    const uint32_t left_count = group_count % kStreamCount;
+    const uint32_t left = group_count - left_count;
+    kernels.one_token({GroupAt(kernels, 0), kStreamCount, group_count / kStreamCount, block_count},
+                      x, y);
+    kernels.one_token({GroupAt(kernels, left), left_count, 1, block_count}, x,
+                      y + size_t{left} * kGroupRowCount);
+    if (row_count % kGroupRowCount == 0) return;
+    float sums[kGroupRowCount];
+    kernels.one_token({GroupAt(kernels, group_count), 1, 1, block_count}, x, sums);
+    std::copy_n(sums, row_count % kGroupRowCount, y + size_t{group_count} * kGroupRowCount);
   }
 
   void RunFloat() {

@@ -1,11 +1,13 @@
 // Norms and element-wise operations of cpu/ops.h over a vector target S.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "cpu/generic/math.h"
+#include "cpu/ops.h"
 
 namespace nonstop::cpu {
 
@@ -43,14 +45,86 @@ struct OpsOn {
     Map(length, y, [](F u, F v) { return S::Add(u, v); }, a, b);
   }
 
-  static void Scale(const float* x, float factor, uint32_t length, float* y) {
+  [[gnu::noinline]] static void Scale(const float* x, float factor, uint32_t length, float* y) {
     const F splat = S::SplatF(factor);
     Map(length, y, [splat](F v) { return S::Mul(v, splat); }, x);
   }
 
-  static void SoftCap(const float* x, float cap, uint32_t length, float* y) {
+  [[gnu::noinline]] static void SoftCap(const float* x, float cap, uint32_t length, float* y) {
     const F splat = S::SplatF(cap);
     Map(length, y, [splat](F v) { return S::Mul(splat, Tanh<S>(S::Div(v, splat))); }, x);
+  }
+
+  // One head. x[a] cos - x[b] sin, x[a] sin + x[b] cos for pairs (a, b); multiply and add round
+  // each, as in the reference.
+  static void Rope(float* x, const float* cosines, const float* sines, uint32_t pair_count,
+                   RopeStyle style) {
+    uint32_t i = 0;
+    if (style == RopeStyle::kHalves) {
+      float* second = x + pair_count;
+      for (; i + 4 <= pair_count; i += 4) {
+        const F c = S::LoadF(cosines + i), s = S::LoadF(sines + i);
+        const F a = S::LoadF(x + i), b = S::LoadF(second + i);
+        S::StoreF(x + i, S::Sub(S::Mul(a, c), S::Mul(b, s)));
+        S::StoreF(second + i, S::Add(S::Mul(a, s), S::Mul(b, c)));
+      }
+      for (; i < pair_count; ++i) RotatePair(x + i, second + i, cosines[i], sines[i]);
+      return;
+    }
+    for (; i + 4 <= pair_count; i += 4) {
+      const F c = S::LoadF(cosines + i), s = S::LoadF(sines + i);
+      const F minus_s = S::Sub(S::SplatF(0), s);
+      for (uint32_t half = 0; half < 2; ++half) {
+        float* at = x + 2 * i + 4 * half;
+        const F v = S::LoadF(at);
+        const F cc = half == 0 ? S::ZipLow(c, c) : S::ZipHigh(c, c);
+        const F ss = half == 0 ? S::ZipLow(minus_s, s) : S::ZipHigh(minus_s, s);
+        S::StoreF(at, S::Add(S::Mul(v, cc), S::Mul(S::SwapPairs(v), ss)));
+      }
+    }
+    for (; i < pair_count; ++i) RotatePair(x + 2 * i, x + 2 * i + 1, cosines[i], sines[i]);
+  }
+
+  [[gnu::noinline]] static float ExpOf(float x) {
+    float lanes[4];
+    S::StoreF(lanes, Exp<S>(S::SplatF(x)));
+    return lanes[0];
+  }
+
+  // y += factor * x.
+  [[gnu::noinline]] static void AddScaled(const float* x, float factor, uint32_t length, float* y) {
+    const F splat = S::SplatF(factor);
+    Map(length, y, [splat](F v, F sum) { return S::Fma(v, splat, sum); }, x, y);
+  }
+
+  // NaN may be passed over.
+  [[gnu::noinline]] static float Largest(const float* x, uint32_t length) {
+    float largest = -INFINITY;
+    uint32_t i = 0;
+    if (length >= 4) {
+      F lanes = S::LoadF(x);
+      for (i = 4; i + 4 <= length; i += 4) lanes = S::Max(lanes, S::LoadF(x + i));
+      float four[4];
+      S::StoreF(four, lanes);
+      largest = std::max(std::max(four[0], four[1]), std::max(four[2], four[3]));
+    }
+    for (; i < length; ++i) largest = std::max(largest, x[i]);
+    return largest;
+  }
+
+  // x[i] = exp(x[i] - shift); returns their sum.
+  [[gnu::noinline]] static float ExpAndSum(float* x, float shift, uint32_t length) {
+    const F splat = S::SplatF(shift);
+    F total = S::SplatF(0);
+    uint32_t i = 0;
+    for (; i + 4 <= length; i += 4) {
+      const F value = Exp<S>(S::Sub(S::LoadF(x + i), splat));
+      S::StoreF(x + i, value);
+      total = S::Add(total, value);
+    }
+    float sum = S::Sum(total);
+    for (; i < length; ++i) sum += x[i] = ExpOf(x[i] - shift);
+    return sum;
   }
 
   // y[i] = function(inputs[i]...); y may be an input.
@@ -65,6 +139,12 @@ struct OpsOn {
   }
 
  private:
+  static void RotatePair(float* a, float* b, float cosine, float sine) {
+    const float rotated = *a * cosine - *b * sine;
+    *b = *a * sine + *b * cosine;
+    *a = rotated;
+  }
+
   // The first `count` (1..3) lanes from memory, the others zero.
   static F LoadFirst(const float* from, uint32_t count) {
     float lanes[4] = {};

@@ -37,6 +37,7 @@ struct QuantLayout {
   bool is_signed;  // q is a signed byte (after the look-up)
   bool is_look_up;
   ScaleKind scales;
+  bool is_common = true;  // what published files mostly hold
 
   constexpr bool HasSubBlocks() const {
     return scales != ScaleKind::kBlock && scales != ScaleKind::kBlockMinimum;
@@ -44,10 +45,11 @@ struct QuantLayout {
   constexpr bool HasMinimum() const {
     return scales != ScaleKind::kBlock && scales != ScaleKind::kSub16;
   }
+  constexpr uint32_t LargestQuant() const { return (1u << (low_bits + high_bits)) - 1; }
   constexpr uint32_t BlockLength() const { return HasSubBlocks() ? 256 : 32; }
   constexpr uint32_t TileCount() const { return BlockLength() / kTileColumnCount; }
   // Scales, and so integer sums, of a tile: one, or one for each half.
-  constexpr int SubBlockCount() const {
+  constexpr uint32_t SubBlockCount() const {
     return scales == ScaleKind::kSub16 || scales == ScaleKind::kSub16Minimum ? 2 : 1;
   }
   constexpr uint32_t HeaderSizeBytes() const {
@@ -71,13 +73,14 @@ inline constexpr QuantLayout kQ4_1Layout = {
 inline constexpr QuantLayout kQ5_0Layout = {DType::kQ5_0,     4, 1, 16, false, false,
                                             ScaleKind::kBlock};
 inline constexpr QuantLayout kQ5_1Layout = {
-    DType::kQ5_1, 4, 1, 0, false, false, ScaleKind::kBlockMinimum};
+    DType::kQ5_1, 4, 1, 0, false, false, ScaleKind::kBlockMinimum, false};
 inline constexpr QuantLayout kQ8_0Layout = {DType::kQ8_0, 8, 0, 0, true, false, ScaleKind::kBlock};
-inline constexpr QuantLayout kIQ4_NLLayout = {DType::kIQ4_NL,   4, 0, 0, true, true,
-                                              ScaleKind::kBlock};
+inline constexpr QuantLayout kIQ4_NLLayout = {DType::kIQ4_NL,    4,    0, 0, true, true,
+                                              ScaleKind::kBlock, false};
 inline constexpr QuantLayout kQ2_KLayout = {
-    DType::kQ2_K, 2, 0, 0, false, false, ScaleKind::kSub16Minimum};
-inline constexpr QuantLayout kQ3_KLayout = {DType::kQ3_K, 2, 1, 4, false, false, ScaleKind::kSub16};
+    DType::kQ2_K, 2, 0, 0, false, false, ScaleKind::kSub16Minimum, false};
+inline constexpr QuantLayout kQ3_KLayout = {DType::kQ3_K,      2,    1, 4, false, false,
+                                            ScaleKind::kSub16, false};
 inline constexpr QuantLayout kQ4_KLayout = {
     DType::kQ4_K, 4, 0, 0, false, false, ScaleKind::kSub32Minimum};
 inline constexpr QuantLayout kQ5_KLayout = {

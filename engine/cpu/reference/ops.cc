@@ -31,22 +31,25 @@ double Score(const AttentionArgs& args, const float* q, uint32_t token) {
   return args.soft_cap == 0 ? sum : args.soft_cap * ExactTanh(sum / args.soft_cap);
 }
 
-void AttendHead(const AttentionArgs& args, const float* q, float* out) {
+// scratch: the weights of what the token sees.
+void AttendHead(const AttentionArgs& args, uint32_t begin, uint32_t end, const float* q,
+                float* out) {
+  float* weights = args.scratch;
   double largest = -INFINITY;
-  for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
-    args.scratch[token - args.token_begin] = static_cast<float>(Score(args, q, token));
-    largest = std::fmax(largest, args.scratch[token - args.token_begin]);
+  for (uint32_t token = begin; token < end; ++token) {
+    weights[token - begin] = static_cast<float>(Score(args, q, token));
+    largest = std::fmax(largest, weights[token - begin]);
   }
   double total = 0;
-  for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
-    total += ExactExp(args.scratch[token - args.token_begin] - largest);
+  for (uint32_t i = 0; i < end - begin; ++i) {
+    weights[i] = static_cast<float>(ExactExp(weights[i] - largest));
+    total += weights[i];
   }
   for (uint32_t i = 0; i < args.head_dim; ++i) {
     double sum = 0;
-    for (uint32_t token = args.token_begin; token < args.token_end; ++token) {
+    for (uint32_t token = begin; token < end; ++token) {
       const std::byte* v = KvRow(args, args.v_offset_bytes, token);
-      sum +=
-          ExactExp(args.scratch[token - args.token_begin] - largest) * LoadKv(v, i, args.kv_type);
+      sum += double{weights[token - begin]} * LoadKv(v, i, args.kv_type);
     }
     out[i] = static_cast<float>(sum / total);
   }
@@ -127,10 +130,13 @@ void StoreKv(const float* x, uint32_t head_dim, KvType type, std::byte* out) {
 }
 
 void Attention(const AttentionArgs& args) {
-  CHECK(args.token_begin < args.token_end);
-  for (uint32_t head = 0; head < args.query_head_count; ++head) {
-    const size_t offset = size_t{head} * args.head_dim;
-    AttendHead(args, args.q + offset, args.out + offset);
+  for (uint32_t token = 0; token < args.token_count; ++token) {
+    for (uint32_t head = 0; head < args.query_head_count; ++head) {
+      const size_t column = size_t{head} * args.head_dim;
+      AttendHead(args, args.FirstSeenBy(token), args.position + token + 1,
+                 args.q + token * args.q_stride + column,
+                 args.out + token * args.out_stride + column);
+    }
   }
 }
 

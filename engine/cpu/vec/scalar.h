@@ -8,12 +8,14 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace nonstop::cpu::vec {
 
 template <bool kBytes>
 struct Scalar {
   static constexpr bool kByteDot = kBytes;
+  static constexpr bool kPairDot = false;
   static constexpr bool kFuses = false;  // Fma rounds once
   static constexpr const char* kName = kBytes ? "scalar-bytes" : "scalar-halves";
 
@@ -57,6 +59,12 @@ struct Scalar {
   static I Sub32(I a, I b) {
     return Map(a, b, [](uint32_t x, uint32_t y) { return x - y; });
   }
+  static I Add16(I a, I b) {
+    auto x = std::bit_cast<Lanes<uint16_t>>(a);
+    const auto y = std::bit_cast<Lanes<uint16_t>>(b);
+    for (int i = 0; i < 8; ++i) x.lane[i] = static_cast<uint16_t>(x.lane[i] + y.lane[i]);
+    return std::bit_cast<I>(x);
+  }
   static I ShiftLeft32(I a, int count) {
     for (uint32_t& lane : a.lane) lane <<= count;
     return a;
@@ -75,6 +83,13 @@ struct Scalar {
   static I WidenHigh8(I a) { return Widen<int8_t, int16_t>(a, 8); }
   static I WidenLow16(I a) { return Widen<int16_t, int32_t>(a, 0); }
   static I WidenHigh16(I a) { return Widen<int16_t, int32_t>(a, 4); }
+  // Two vectors in one, the lanes half as wide; values must fit.
+  static I Narrow32(I a, I b) { return Narrow<int32_t, int16_t>(a, b); }
+  static I Narrow16(I a, I b) { return Narrow<int16_t, int8_t>(a, b); }
+  static I SignMask32(I a) {  // all ones where negative
+    for (uint32_t& lane : a.lane) lane = static_cast<uint32_t>(static_cast<int32_t>(lane) >> 31);
+    return a;
+  }
   // table[index[i]] for byte indices 0..15.
   static I LookUp(I table, I index) {
     const auto entries = std::bit_cast<Lanes<uint8_t>>(table);
@@ -88,6 +103,16 @@ struct Scalar {
     const auto b = std::bit_cast<Lanes<uint8_t>>(small_bytes);
     for (int i = 0; i < 16; ++i) acc.lane[i / 4] += static_cast<uint32_t>(a.lane[i] * b.lane[i]);
     return acc;
+  }
+  // Sums of two products, as signed 16-bit lanes; the second operand as in DotBytes.
+  static I DotPairs(I signed_bytes, I small_bytes) {
+    const auto a = std::bit_cast<Lanes<int8_t>>(signed_bytes);
+    const auto b = std::bit_cast<Lanes<uint8_t>>(small_bytes);
+    Lanes<int16_t> sums = {};
+    for (int i = 0; i < 16; ++i) {
+      sums.lane[i / 2] = static_cast<int16_t>(sums.lane[i / 2] + a.lane[i] * b.lane[i]);
+    }
+    return std::bit_cast<I>(sums);
   }
   // acc[i] + sum of the two products of signed 16-bit values in lane i.
   static I DotHalves(I a, I b, I acc) {
@@ -135,6 +160,14 @@ struct Scalar {
     }
     return otherwise;
   }
+  static F ZipLow(F a, F b) { return {{a.lane[0], b.lane[0], a.lane[1], b.lane[1]}}; }
+  static F ZipHigh(F a, F b) { return {{a.lane[2], b.lane[2], a.lane[3], b.lane[3]}}; }
+  static F SwapPairs(F a) { return {{a.lane[1], a.lane[0], a.lane[3], a.lane[2]}}; }
+  static void Transpose(F (&rows)[4]) {
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < i; ++j) std::swap(rows[i].lane[j], rows[j].lane[i]);
+    }
+  }
   static float Sum(F a) { return (a.lane[0] + a.lane[2]) + (a.lane[1] + a.lane[3]); }
 
  private:
@@ -155,6 +188,17 @@ struct Scalar {
     return a;
   }
   template <class From, class To>
+  static I Narrow(I a, I b) {
+    const auto low = std::bit_cast<Lanes<From>>(a), high = std::bit_cast<Lanes<From>>(b);
+    constexpr size_t kCount = 16 / sizeof(From);
+    Lanes<To> narrow;
+    for (size_t i = 0; i < kCount; ++i) {
+      narrow.lane[i] = static_cast<To>(low.lane[i]);
+      narrow.lane[kCount + i] = static_cast<To>(high.lane[i]);
+    }
+    return std::bit_cast<I>(narrow);
+  }
+  template <class From, class To>
   static I Widen(I a, int first) {
     const auto narrow = std::bit_cast<Lanes<From>>(a);
     Lanes<To> wide;
@@ -163,6 +207,11 @@ struct Scalar {
     }
     return std::bit_cast<I>(wide);
   }
+};
+
+struct ScalarPairs : Scalar<true> {
+  static constexpr bool kPairDot = true;
+  static constexpr const char* kName = "scalar-pairs";
 };
 
 }  // namespace nonstop::cpu::vec

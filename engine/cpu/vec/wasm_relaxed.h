@@ -17,7 +17,17 @@ struct WasmRelaxed : WasmSimd {
   static I DotBytes(I signed_bytes, I small_bytes, I acc) {
     return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(signed_bytes, small_bytes, acc);
   }
+  static I DotPairs(I signed_bytes, I small_bytes) {
+    return wasm_i16x8_relaxed_dot_i8x16_i7x16(signed_bytes, small_bytes);
+  }
   static F Fma(F a, F b, F c) { return wasm_f32x4_relaxed_madd(a, b, c); }
+};
+
+// On x86 processors without AVX-VNNI, engines make three instructions of the dot into 32 bits, and
+// one of the dot into 16.
+struct WasmRelaxedPairs : WasmRelaxed {
+  static constexpr bool kPairDot = true;
+  static constexpr const char* kName = "wasm-relaxed-pairs";
 };
 
 }  // namespace nonstop::cpu::vec

@@ -12,6 +12,7 @@ namespace nonstop::cpu::vec {
 
 struct WasmSimd {
   static constexpr bool kByteDot = false;
+  static constexpr bool kPairDot = false;
   static constexpr bool kFuses = false;
   static constexpr const char* kName = "wasm-simd";
   using I = v128_t;
@@ -35,6 +36,7 @@ struct WasmSimd {
   static I Xor(I a, I b) { return wasm_v128_xor(a, b); }
   static I Add32(I a, I b) { return wasm_i32x4_add(a, b); }
   static I Sub32(I a, I b) { return wasm_i32x4_sub(a, b); }
+  static I Add16(I a, I b) { return wasm_i16x8_add(a, b); }
   static I ShiftLeft32(I a, int count) { return wasm_i32x4_shl(a, static_cast<uint32_t>(count)); }
   static I ShiftLeft16(I a, int count) { return wasm_i16x8_shl(a, static_cast<uint32_t>(count)); }
   static I ShiftRight16(I a, int count) { return wasm_u16x8_shr(a, static_cast<uint32_t>(count)); }
@@ -42,6 +44,9 @@ struct WasmSimd {
   static I WidenHigh8(I a) { return wasm_i16x8_extend_high_i8x16(a); }
   static I WidenLow16(I a) { return wasm_i32x4_extend_low_i16x8(a); }
   static I WidenHigh16(I a) { return wasm_i32x4_extend_high_i16x8(a); }
+  static I Narrow32(I a, I b) { return wasm_i16x8_narrow_i32x4(a, b); }
+  static I Narrow16(I a, I b) { return wasm_i8x16_narrow_i16x8(a, b); }
+  static I SignMask32(I a) { return wasm_i32x4_shr(a, 31); }
   static I LookUp(I table, I index) { return wasm_i8x16_swizzle(table, index); }
   static I DotHalves(I a, I b, I acc) { return wasm_i32x4_add(acc, wasm_i32x4_dot_i16x8(a, b)); }
 
@@ -60,6 +65,17 @@ struct WasmSimd {
   static F Max(F a, F b) { return wasm_f32x4_pmax(b, a); }
   static F SelectLess(F a, F b, F then, F otherwise) {
     return wasm_v128_bitselect(then, otherwise, wasm_f32x4_lt(a, b));
+  }
+  static F ZipLow(F a, F b) { return wasm_i32x4_shuffle(a, b, 0, 4, 1, 5); }
+  static F ZipHigh(F a, F b) { return wasm_i32x4_shuffle(a, b, 2, 6, 3, 7); }
+  static F SwapPairs(F a) { return wasm_i32x4_shuffle(a, a, 1, 0, 3, 2); }
+  static void Transpose(F (&rows)[4]) {
+    const F low01 = ZipLow(rows[0], rows[1]), high01 = ZipHigh(rows[0], rows[1]);
+    const F low23 = ZipLow(rows[2], rows[3]), high23 = ZipHigh(rows[2], rows[3]);
+    rows[0] = wasm_i64x2_shuffle(low01, low23, 0, 2);
+    rows[1] = wasm_i64x2_shuffle(low01, low23, 1, 3);
+    rows[2] = wasm_i64x2_shuffle(high01, high23, 0, 2);
+    rows[3] = wasm_i64x2_shuffle(high01, high23, 1, 3);
   }
   static float Sum(F a) {
     const F pairs = wasm_f32x4_add(a, wasm_i32x4_shuffle(a, a, 2, 3, 0, 1));

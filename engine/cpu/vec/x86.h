@@ -15,6 +15,7 @@ namespace nonstop::cpu::vec {
 template <bool kBytes>
 struct X86 {
   static constexpr bool kByteDot = kBytes;
+  static constexpr bool kPairDot = false;
 #if defined(__FMA__)
   static constexpr bool kFuses = true;
 #else
@@ -46,6 +47,7 @@ struct X86 {
   static I Xor(I a, I b) { return _mm_xor_si128(a, b); }
   static I Add32(I a, I b) { return _mm_add_epi32(a, b); }
   static I Sub32(I a, I b) { return _mm_sub_epi32(a, b); }
+  static I Add16(I a, I b) { return _mm_add_epi16(a, b); }
   static I ShiftLeft32(I a, int count) { return _mm_slli_epi32(a, count); }
   static I ShiftLeft16(I a, int count) { return _mm_slli_epi16(a, count); }
   static I ShiftRight16(I a, int count) { return _mm_srli_epi16(a, count); }
@@ -53,6 +55,9 @@ struct X86 {
   static I WidenHigh8(I a) { return _mm_srai_epi16(_mm_unpackhi_epi8(a, a), 8); }
   static I WidenLow16(I a) { return _mm_srai_epi32(_mm_unpacklo_epi16(a, a), 16); }
   static I WidenHigh16(I a) { return _mm_srai_epi32(_mm_unpackhi_epi16(a, a), 16); }
+  static I Narrow32(I a, I b) { return _mm_packs_epi32(a, b); }
+  static I Narrow16(I a, I b) { return _mm_packs_epi16(a, b); }
+  static I SignMask32(I a) { return _mm_srai_epi32(a, 31); }
   static I LookUp(I table, I index) {
 #if defined(__SSSE3__)
     return _mm_shuffle_epi8(table, index);
@@ -81,6 +86,11 @@ struct X86 {
     return _mm_add_epi32(acc, _mm_add_epi32(even, odd));
 #endif
   }
+#if defined(__SSSE3__)
+  static I DotPairs(I signed_bytes, I small_bytes) {
+    return _mm_maddubs_epi16(small_bytes, signed_bytes);
+  }
+#endif
   static I DotHalves(I a, I b, I acc) { return _mm_add_epi32(acc, _mm_madd_epi16(a, b)); }
 
   static F FromInt(I a) { return _mm_cvtepi32_ps(a); }
@@ -105,11 +115,22 @@ struct X86 {
     const F mask = _mm_cmplt_ps(a, b);
     return _mm_or_ps(_mm_and_ps(mask, then), _mm_andnot_ps(mask, otherwise));
   }
+  static F ZipLow(F a, F b) { return _mm_unpacklo_ps(a, b); }
+  static F ZipHigh(F a, F b) { return _mm_unpackhi_ps(a, b); }
+  static F SwapPairs(F a) { return _mm_shuffle_ps(a, a, _MM_SHUFFLE(2, 3, 0, 1)); }
+  static void Transpose(F (&rows)[4]) { _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]); }
   static float Sum(F a) {
     const F pairs = _mm_add_ps(a, _mm_movehl_ps(a, a));
     return _mm_cvtss_f32(_mm_add_ss(pairs, _mm_shuffle_ps(pairs, pairs, 1)));
   }
 };
+
+#if defined(__SSSE3__)
+struct X86Pairs : X86<true> {
+  static constexpr bool kPairDot = true;
+  static constexpr const char* kName = "x86-pairs";
+};
+#endif
 
 }  // namespace nonstop::cpu::vec
 

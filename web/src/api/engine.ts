@@ -29,6 +29,11 @@ export interface TokenizeOptions {
   add_special?: boolean;
   /** "<|im_end|>" in the text becomes its token. Default true. */
   parse_special?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface PiecesOptions {
+  signal?: AbortSignal;
 }
 
 export class Engine implements AsyncDisposable {
@@ -78,8 +83,14 @@ export class Engine implements AsyncDisposable {
   }
 
   async tokenize(text: string, options: TokenizeOptions = {}): Promise<number[]> {
-    const { add_special = true, parse_special = true } = options;
-    return (await this.#client.call('tokenize', { text, add_special, parse_special })).ids;
+    const { add_special = true, parse_special = true, signal } = options;
+    const params = { text, add_special, parse_special };
+    return (await this.#client.call('tokenize', params, { signal })).ids;
+  }
+
+  /** The text of each id by itself, special tokens included. */
+  async pieces(ids: readonly number[], { signal }: PiecesOptions = {}): Promise<string[]> {
+    return (await this.#client.call('pieces', { ids }, { signal })).pieces;
   }
 
   async detokenize(ids: readonly number[], with_special = false): Promise<string> {

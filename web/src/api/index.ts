@@ -1,6 +1,6 @@
 // The public face of the package.
 export { Engine } from './engine.js';
-export type { EngineInfo, ScoreOptions, TokenizeOptions } from './engine.js';
+export type { EngineInfo, PiecesOptions, ScoreOptions, TokenizeOptions } from './engine.js';
 export { Generation } from './generation.js';
 export type { GenerateChunk, GenerateResult } from './generation.js';
 export { kSamplingDefaults, randomSeed } from './options.js';

@@ -80,6 +80,9 @@ export function randomSeed(): number {
 export function toModelSource(model: ModelInput): ModelSource {
   if (typeof model === 'string' || model instanceof URL) {
     const base = typeof document === 'object' ? document.baseURI : undefined;
+    if (!URL.canParse(model, base)) {
+      throw new EngineError('invalid_argument', `The model "${String(model)}" is no URL.`);
+    }
     return { kind: 'url', url: new URL(model, base).href };
   }
   if (model instanceof Blob) return { kind: 'blobs', blobs: [model] };

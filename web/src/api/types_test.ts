@@ -11,6 +11,7 @@ type Expect<T extends true> = T;
 
 export type Checks = [
   Expect<Equal<ReturnType<Engine['score']>, Promise<TopTokens[]>>>,
+  Expect<Equal<ReturnType<Engine['pieces']>, Promise<string[]>>>,
   Expect<Equal<GenerateResult['finish_reason'], 'stop' | 'length' | 'abort' | 'error'>>,
   Expect<Equal<GenerateChunk['token_id'], number | null>>,
   Expect<Equal<Exclude<RequestMessage['method'], 'cancel'>, Method>>,
@@ -41,6 +42,12 @@ test("a request has llama.cpp's defaults", () => {
     stop: ['END'],
     logit_bias: [{ token_id: 7, bias: -2 }],
   });
+});
+
+test('a relative URL, where there is no page, is refused', () => {
+  expect(() => toOpenParams('m.gguf', {})).toThrow(
+    expect.objectContaining({ code: 'invalid_argument', message: 'The model "m.gguf" is no URL.' }),
+  );
 });
 
 test('exactly one kind of prompt', () => {

@@ -3,6 +3,7 @@
 // (a model by URL) and by the command line's downloads.
 // Non-goals: a cache (see the callers), several connections at once.
 import { EngineError } from '../wasm/error.js';
+import { checkUrl, networkError, Transient } from './http_error.js';
 
 export interface HttpOptions {
   signal?: AbortSignal | undefined;
@@ -25,13 +26,6 @@ const kAttempts = 4;
 const kBackoffMs = 250;
 const kStallMs = 20_000;
 
-/** A failure that another attempt may mend. */
-class Transient extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-  }
-}
-
 export class HttpStream {
   readonly head: HttpHead;
   readonly #url: string;
@@ -51,6 +45,7 @@ export class HttpStream {
   }
 
   static async open(url: string, options: HttpOptions = {}): Promise<HttpStream> {
+    checkUrl(url);
     const stream = new HttpStream(url, options);
     await stream.#retrying(() => stream.#connect());
     return stream;
@@ -170,7 +165,7 @@ export class HttpStream {
     }
   }
 
-  /** Runs one network step; a stall or a network error becomes Transient, an abort stays one. */
+  /** Runs one network step; a stall or a cut becomes Transient, an abort stays one. */
   async #bounded<T>(step: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const caller = this.#options.signal;
     caller?.throwIfAborted();
@@ -189,18 +184,12 @@ export class HttpStream {
     } catch (thrown) {
       caller?.throwIfAborted();
       if (stalled) throw new Transient(`no byte came for ${stall_ms} ms`);
-      throw new Transient(describeNetworkError(thrown), { cause: thrown });
+      throw networkError(this.#url, thrown);
     } finally {
       clearTimeout(timer);
       caller?.removeEventListener('abort', forward);
     }
   }
-}
-
-function describeNetworkError(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return String(thrown);
-  const cause = thrown.cause instanceof Error ? thrown.cause : undefined;
-  return cause?.message || thrown.message;
 }
 
 function abortableWait(wait_ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -63,7 +63,11 @@ async function answer(
     }
     case 'tokenize': {
       const { method, params } = message;
-      return { id, method, result: { ids: session.core.tokenize(params.text, params) } };
+      return { id, method, result: { ids: await session.tokenize(params, signal) } };
+    }
+    case 'pieces': {
+      const { method, params } = message;
+      return { id, method, result: { pieces: await session.pieces(params.ids, signal) } };
     }
     case 'detokenize': {
       const { ids, with_special } = message.params;

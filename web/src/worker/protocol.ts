@@ -121,6 +121,8 @@ export interface Calls {
     never,
     { ids: number[] }
   >;
+  /** One text for each id: one message, however many ids there are. */
+  pieces: Call<{ ids: readonly number[] }, never, { pieces: string[] }>;
   detokenize: Call<{ ids: readonly number[]; with_special: boolean }, never, { text: string }>;
   render: Call<{ messages: readonly ChatMessage[] }, never, { text: string }>;
   plan: Call<{ plan_name: string; row_count: number; part: PlanPart }, never, { text: string }>;

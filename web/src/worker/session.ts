@@ -12,6 +12,7 @@ import { ThreadPool } from '../wasm/threads.js';
 import { loadModel } from './load.js';
 import { kTemplateKey, readModelInfo } from './model_info.js';
 import type {
+  Calls,
   ChatMessage,
   GenerateEvent,
   GenerateParams,
@@ -25,6 +26,7 @@ import type {
 import { TemplateSandbox } from './template_sandbox.js';
 
 const kPumpBudgetUs = 10_000;
+const kSliceMs = 10;
 
 interface Running {
   emit: (event: GenerateEvent) => void;
@@ -136,6 +138,29 @@ export class Session {
     }
     const { bos_token, eos_token } = model;
     return this.#templates.render({ template, messages, bos_token, eos_token });
+  }
+
+  /** The engine reads the text in one go; a stop that came meanwhile is obeyed after it. */
+  async tokenize(params: Calls['tokenize']['params'], signal: AbortSignal): Promise<number[]> {
+    const ids = this.core.tokenize(params.text, params);
+    await yieldToMessages();
+    signal.throwIfAborted();
+    return ids;
+  }
+
+  /** The text of each id, in slices so that a stop gets through. */
+  async pieces(ids: readonly number[], signal: AbortSignal): Promise<string[]> {
+    const { core } = this.#current;
+    const pieces: string[] = [];
+    let yielded_ms = performance.now();
+    for (const id of ids) {
+      pieces.push(core.detokenize([id], true));
+      if (performance.now() - yielded_ms < kSliceMs) continue;
+      await yieldToMessages();
+      signal.throwIfAborted();
+      yielded_ms = performance.now();
+    }
+    return pieces;
   }
 
   async #promptIds(prompt: PromptInput): Promise<number[]> {
