@@ -102,16 +102,20 @@ function ownBases(one: Series, all: readonly Series[]): Base[] {
   return bases;
 }
 
-/** Each peer on at most as many threads, and for each program its fastest setting. */
+/**
+ * Each peer on as many threads, native llama.cpp on one too (a second one helps it little), and of each
+ * program the fastest setting on at most as many. The build that is measured for comparison has none.
+ */
 function peerBases(one: Series, all: readonly Series[]): Base[] {
-  const peers = all.filter(
-    ({ what, unit, setup }) =>
-      what === one.what &&
-      unit === one.unit &&
-      setup.software !== 'nonstop' &&
-      setup.threads <= one.setup.threads,
+  const { threads, build } = one.setup;
+  const alike = all.filter(({ what, unit }) => what === one.what && unit === one.unit);
+  if (build === 'simd' && alike.some(({ setup }) => setup.build === 'relaxed')) return [];
+  const peers = alike.filter(
+    ({ setup }) => setup.software !== 'nonstop' && setup.threads <= threads,
   );
-  const bases = peers.map((base) => ({ to: describeSetup(base.setup), base }));
+  const bases = peers
+    .filter(({ setup }) => setup.threads === threads || setup.software === 'llama.cpp')
+    .map((base) => ({ to: describeSetup(base.setup), base }));
   const speed = ({ values }: Series) => summarize([...values.values()]).median;
   for (const software of new Set(peers.map(({ setup }) => setup.software))) {
     const own = peers.filter(({ setup }) => setup.software === software);

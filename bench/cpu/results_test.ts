@@ -74,7 +74,7 @@ test('contexts, sequences, the plain build and memory have their bases', () => {
   expect(ratios(facts)).toEqual({ bound: 0.5 });
 });
 
-test('peers on at most as many threads, each by name, and the best of each program', () => {
+test('peers on as many threads, each by name, and the best of each program', () => {
   const wllama = { software: 'wllama' } as const;
   const list = [
     series('decode-0', {}, [100]),
@@ -91,6 +91,26 @@ test('peers on at most as many threads, each by name, and the best of each progr
     'best llama.cpp': 4,
   });
   expect(ratios(list, 2)).toEqual({});
+  // The build that is only compared with the other one has no peers.
+  const simd = series('decode-0', { build: 'simd' }, [90]);
+  expect(ratios([simd, ...list])).toEqual({ relaxed: 0.9 });
+});
+
+test('with two threads: peers on two, native llama.cpp on one as well', () => {
+  const list = [
+    series('prefill-430', { threads: 2 }, [100]),
+    series('prefill-430', { software: 'wllama' }, [50]),
+    series('prefill-430', { software: 'wllama', threads: 2 }, [40]),
+    series('prefill-430', { software: 'llama.cpp', host: 'native' }, [10]),
+    series('prefill-430', { software: 'llama.cpp', host: 'native', threads: 2 }, [20]),
+  ];
+  expect(ratios(list)).toEqual({
+    'wllama same file in chromium, 2 threads': 2.5,
+    'llama.cpp same file, 1 thread': 10,
+    'llama.cpp same file, 2 threads': 5,
+    'best wllama': 2,
+    'best llama.cpp': 5,
+  });
 });
 
 test('a peer has the KL of its weights', () => {
