@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['{web,apps,tests}/**/*{_,.}test.ts'],
+    include: ['{web,apps,bench,tests}/**/*{_,.}test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
     environment: 'node',
   },

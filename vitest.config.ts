@@ -4,7 +4,12 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['web/**/*_test.ts', 'apps/**/*_test.ts', 'tools/abi/*_test.mjs'],
+    include: [
+      'web/**/*_test.ts',
+      'apps/**/*_test.ts',
+      'bench/**/*_test.ts',
+      'tools/abi/*_test.mjs',
+    ],
     exclude: ['**/node_modules/**', '**/dist/**'],
     testTimeout: 20_000,
   },

@@ -31,6 +31,18 @@ async function buildScripts() {
     build({ ...neutral, entryPoints: ['apps/cli/src/page.ts'], outfile: 'apps/cli/dist/page.mjs' }),
     build({ ...neutral, entryPoints: ['apps/chat/src/app.ts'], outfile: 'apps/chat/dist/app.mjs' }),
     build({
+      ...neutral,
+      entryPoints: ['page', 'kernel_worker'].map((name) => `bench/cpu/${name}.ts`),
+      outdir: 'bench/dist',
+      outExtension: { '.js': '.mjs' },
+    }),
+    build({
+      ...neutral,
+      entryPoints: ['wllama', 'transformers'].map((name) => `bench/peers/${name}.ts`),
+      outdir: 'bench/dist',
+      outExtension: { '.js': '.mjs' },
+    }),
+    build({
       ...common,
       platform: 'node',
       target: 'node20',
@@ -43,6 +55,10 @@ async function buildScripts() {
 
 function copyStatic() {
   fs.copyFileSync(at('apps/cli/src/page.html'), at('apps/cli/dist/page.html'));
+  fs.copyFileSync(at('bench/cpu/page.html'), at('bench/dist/page.html'));
+  for (const name of ['wllama', 'transformers']) {
+    fs.copyFileSync(at(`bench/peers/${name}.html`), at(`bench/dist/${name}.html`));
+  }
   for (const name of ['index.html', 'style.css', 'icon.svg']) {
     fs.copyFileSync(at('apps/chat/src', name), at('apps/chat/dist', name));
   }
@@ -54,6 +70,9 @@ function copyModules() {
     const from = at(`build/wasm-${name}/nonstop-${name}.wasm`);
     if (fs.existsSync(from)) fs.copyFileSync(from, at(`web/dist/nonstop-${name}.wasm`));
     else missing.push(name);
+    // Built on demand, for ./run bench.
+    const bench = at(`build/wasm-${name}/bench-${name}.wasm`);
+    if (fs.existsSync(bench)) fs.copyFileSync(bench, at(`bench/dist/bench-${name}.wasm`));
   }
   if (missing.length > 0) {
     console.error(`build.mjs: modules not built yet (${missing.join(', ')}): tools/build_modules`);

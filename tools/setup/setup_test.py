@@ -124,6 +124,18 @@ class Groups(unittest.TestCase):
             self.assertNotEqual(before, after, wheel)
 
 
+    def test_the_peers_pins_reach_their_group_only(self):
+        pins = json.loads((common.ROOT / "tools/pins.json").read_text())
+        before = {name: setup.fingerprint(group, pins) for name, group in setup.GROUPS.items()}
+        pins["peers"]["python"][0]["sha256"] = "0" * 64
+        after = {name: setup.fingerprint(group, pins) for name, group in setup.GROUPS.items()}
+        self.assertEqual({n for n in setup.GROUPS if before[n] != after[n]}, {"peers-python"})
+
+    def test_the_peers_are_needed_by_nothing_else(self):
+        others = [name for name in setup.GROUPS if not name.startswith("peers")]
+        self.assertFalse([name for name in setup.in_order(others) if name.startswith("peers")])
+
+
 class Failures(unittest.TestCase):
     def fail(self, error, as_json):
         out, err = io.StringIO(), io.StringIO()

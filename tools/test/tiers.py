@@ -66,6 +66,7 @@ def modules(_full):
             wanted = label == "Node 24" or name.startswith("simd")
             verb = "validates" if wanted else "is refused"
             counts += check(status == int(not wanted), f"nonstop-{name}.wasm {verb} in {label}")
+    counts += check(run(["tools/build_modules", "--bench"], 1800).ok, "the benchmark's modules build")
     probe = ROOT / "build/wasm-simd-mt/malloc_lock_probe.wasm"
     built = build("wasm-simd-mt", "malloc_lock_probe").ok
     works = built and run([NODE24, "tools/test/malloc_lock.mjs", probe], 60).ok

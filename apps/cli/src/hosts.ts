@@ -94,7 +94,8 @@ async function drivePage(
   }
 }
 
-async function launchChromium(profile: string) {
+/** Headless, with a profile folder of its own. */
+export async function launchChromium(profile: string) {
   const executablePath = process.env['NONSTOP_CHROMIUM'] || '/usr/bin/chromium';
   if (!fs.existsSync(executablePath)) {
     throw new EngineError('not_found', `There is no Chromium at "${executablePath}".`);

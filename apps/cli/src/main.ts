@@ -1,6 +1,7 @@
 // The command line: parses, runs, reports. One place turns errors into a sentence (or with --json into
 // an object) and an exit status.
 import { EngineError, toEngineError } from '../../../web/src/api/index.js';
+import { runBench } from '../../../bench/cpu/main.js';
 import { exitStatus } from './exit.js';
 import { helpText } from './help.js';
 import { asksForHelp, parseArguments, type Arguments } from './parse.js';
@@ -24,7 +25,8 @@ function abortOnInterrupt(): AbortSignal {
 }
 
 async function main(words: readonly string[]): Promise<number> {
-  let as_json = words.includes('--json');
+  // What "bench" writes as JSON goes to a file.
+  let as_json = words.includes('--json') && words[0] !== 'bench';
   try {
     checkNode();
     if (asksForHelp(words)) {
@@ -34,6 +36,7 @@ async function main(words: readonly string[]): Promise<number> {
     const args: Arguments = parseArguments(words);
     as_json = args.flag('json');
     const signal = abortOnInterrupt();
+    if (args.verb === 'bench') return await runBench(args, signal);
     return args.verb === 'serve' ? await serve(args, signal) : await runModelVerb(args, signal);
   } catch (thrown) {
     const { code, message } = toEngineError(thrown);

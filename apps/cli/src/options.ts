@@ -7,6 +7,7 @@ export const kVerbs = {
   score: 'distributions along a given continuation',
   tokenize: 'text to ids, or with --ids ids to text',
   plan: "dump a model's graph, steps or memory plan",
+  bench: 'measure speed: "bench cpu" (docs/benchmarks.md)',
 } as const;
 export type Verb = keyof typeof kVerbs;
 
@@ -30,6 +31,7 @@ const kAll: readonly Verb[] = ['generate', 'serve', 'score', 'tokenize', 'plan']
 const kModelVerbs: readonly Verb[] = ['generate', 'score', 'tokenize', 'plan'];
 const kEngine: readonly Verb[] = ['generate', 'score'];
 const kGenerate: readonly Verb[] = ['generate'];
+const kBench: readonly Verb[] = ['bench'];
 const kMaxInt32 = 2 ** 31 - 1;
 /** The engine's own limit of rows in a step (kMaxPrefillChunk of engine/session/engine.h). */
 const kMaxStepRows = 4096;
@@ -46,20 +48,35 @@ function row(
 }
 
 export const kOptions: readonly OptionRow[] = [
-  row('Model', kAll, 'model', 'text', 'a name, a file or a URL (default smollm2-135m-instruct)', {
-    value: 'NAME|PATH|URL',
-  }),
-  row('Model', kModelVerbs, 'host', 'choice', 'where the engine runs (default node)', {
-    choices: ['node', 'chromium'],
-  }),
+  row(
+    'Model',
+    [...kAll, ...kBench],
+    'model',
+    'text',
+    'a name, a file or a URL (default smollm2-135m-instruct)',
+    { value: 'NAME|PATH|URL' },
+  ),
+  row(
+    'Model',
+    [...kModelVerbs, ...kBench],
+    'host',
+    'choice',
+    'where the engine runs (default node)',
+    {
+      choices: ['node', 'chromium'],
+    },
+  ),
   row('Model', kModelVerbs, 'device', 'choice', 'what computes (default auto)', {
     choices: ['auto', 'cpu', 'webgpu'],
   }),
-  row('Model', kEngine, 'threads', 'integer', 'kernel threads (default: all cores but one)', {
-    value: 'N',
-    min: 1,
-    max: 64,
-  }),
+  row(
+    'Model',
+    [...kEngine, ...kBench],
+    'threads',
+    'integer',
+    'kernel threads (default: all cores but one)',
+    { value: 'N', min: 1, max: 64 },
+  ),
   row(
     'Model',
     kModelVerbs,
@@ -83,7 +100,7 @@ export const kOptions: readonly OptionRow[] = [
     min: 1,
     max: kMaxStepRows,
   }),
-  row('Model', kModelVerbs, 'build', 'choice', 'forces one build of the engine', {
+  row('Model', [...kModelVerbs, ...kBench], 'build', 'choice', 'forces one build of the engine', {
     choices: ['simd', 'relaxed'],
   }),
   row('Model', kEngine, 'backend-reference', 'flag', 'scalar reference kernels: slow, for checks'),
@@ -167,7 +184,7 @@ export const kOptions: readonly OptionRow[] = [
     min: 0,
     max: 1000,
   }),
-  row('Output', kAll, 'help', 'flag', 'this text'),
+  row('Output', [...kAll, ...kBench], 'help', 'flag', 'this text'),
 
   row('Verbs', ['score'], 'continue', 'ids', 'score: the ids to score after --ids', {
     value: '"4,5"',
@@ -191,6 +208,14 @@ export const kOptions: readonly OptionRow[] = [
     'flag',
     'tokenize: no BOS, special tokens are plain text',
   ),
+  row('Verbs', kBench, 'json', 'text', 'bench: writes all figures to this file (-: stdout)', {
+    value: 'OUT',
+  }),
+  row('Verbs', kBench, 'peers', 'flag', 'bench: other programs beside ours, in the same run'),
+  row('Verbs', kBench, 'quick', 'flag', 'bench: fewer cases, fewer rounds, one model'),
+  row('Verbs', kBench, 'only', 'text', 'bench: only these ("decode,prefill-430")', {
+    value: 'NAMES',
+  }),
 
   row('Server', ['serve'], 'port', 'integer', 'serve: the port (default 8000; 0: a free one)', {
     value: 'N',

@@ -85,7 +85,7 @@ export function parseArguments(words: readonly string[]): Arguments {
     } else if (word === '--') {
       only_positionals = true;
     } else {
-      const { option, inline } = findOption(word);
+      const { option, inline } = findOption(word, positionals[0]);
       let text = inline;
       if (option.kind !== 'flag' && text === undefined) {
         i += 1;
@@ -97,11 +97,20 @@ export function parseArguments(words: readonly string[]): Arguments {
   return chooseVerb(positionals, values);
 }
 
-function findOption(word: string): { option: OptionRow; inline: string | undefined } {
+/** A name may have a row of its own for a verb, which then stands before the option. */
+function rowOf(name: string, verb: string | undefined): OptionRow | undefined {
+  const rows = kOptions.filter((row) => row.name === name);
+  return rows.find((row) => row.verbs.some((one) => one === verb)) ?? rows[0];
+}
+
+function findOption(
+  word: string,
+  verb: string | undefined,
+): { option: OptionRow; inline: string | undefined } {
   const long = word === '-h' ? '--help' : word;
   const equals = long.indexOf('=');
   const name = (equals < 0 ? long : long.slice(0, equals)).replace(/^--/, '');
-  const option = kOptions.find((row) => row.name === name);
+  const option = rowOf(name, verb);
   if (!option || !long.startsWith('--')) {
     const near = nearestName(name);
     const hint = near ? ` Did you mean "--${near}"?` : ' See --help.';
@@ -212,7 +221,7 @@ function chooseVerb(positionals: string[], values: Map<string, Value[]>): Argume
     throw invalid(`The text is one argument; put it in quotes (${rest.slice(0, 4).join(' ')} …).`);
   }
   for (const name of values.keys()) {
-    const option = kOptions.find((row) => row.name === name);
+    const option = rowOf(name, verb);
     if (option && !option.verbs.includes(verb)) {
       const where = option.verbs.map((other) => `"${other}"`).join(', ');
       throw invalid(`The option "--${name}" belongs to ${where}, not to "${verb}".`);
@@ -227,7 +236,7 @@ function toVerb(text: string): Verb {
 }
 
 export function verbNames(): Verb[] {
-  return ['generate', 'serve', 'score', 'tokenize', 'plan'];
+  return ['generate', 'serve', 'score', 'tokenize', 'plan', 'bench'];
 }
 
 function defaultVerb(first: string | undefined, values: Map<string, Value[]>): Verb {

@@ -97,6 +97,21 @@ test('serve takes --json; --json alone does not serve', () => {
   expect(failure('--json', '--model', 'm')).toContain('There is no prompt');
 });
 
+test('bench has options of its own, and one whose name means something else elsewhere', () => {
+  const args = parseArguments(['bench', 'cpu', '--json', 'out.json', '--quick', '--only=decode']);
+  expect(args).toMatchObject({ verb: 'bench', positional: 'cpu' });
+  expect(args.text('json')).toBe('out.json');
+  expect([args.flag('quick'), args.flag('peers')]).toEqual([true, false]);
+  expect(args.text('only')).toBe('decode');
+  expect(
+    parseArguments(['bench', 'cpu', '--host', 'node', '--threads', '2']).number('threads'),
+  ).toBe(2);
+  expect(failure('bench', 'cpu', '--json')).toContain('"--json" needs a value');
+  expect(failure('bench', 'cpu', '--temperature', '1')).toContain('not to "bench"');
+  expect(failure('plan', '--peers')).toContain('"--peers" belongs to "bench", not to "plan"');
+  expect(parseArguments(['plan', '--json']).flag('json')).toBe(true);
+});
+
 test('negative and unusual numbers', () => {
   const args = parseArguments([
     'x',

@@ -14,6 +14,8 @@ export interface ServerOptions {
   files: Readonly<Record<string, string>>;
   /** URL path to a JSON value. */
   json?: Readonly<Record<string, unknown>>;
+  /** Default: kContentSecurityPolicy. */
+  content_security_policy?: string;
 }
 
 export interface RunningServer {
@@ -52,14 +54,15 @@ const kHeaders = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'same-origin',
-  'content-security-policy': kContentSecurityPolicy,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-cache',
 };
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const policy = options.content_security_policy ?? kContentSecurityPolicy;
   const server = http.createServer((request, response) => {
+    response.setHeader('content-security-policy', policy);
     try {
       answer(options, request, response);
     } catch {

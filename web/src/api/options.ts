@@ -24,6 +24,8 @@ export interface LoadOptions {
   threads?: number;
   /** Tokens of one conversation. Default: the model's own. */
   contextLength?: number;
+  /** Replies decoded together, 1 to 8; more of them wait. Default 1. */
+  maxSequences?: number;
   kv?: KvType;
   activations?: ActivationType;
   /** Rows of one prefill step. Default: the engine's choice. */
@@ -99,7 +101,7 @@ export function toOpenParams(model: ModelInput, options: LoadOptions): OpenParam
     context_length: options.contextLength ?? 0,
     kv: options.kv ?? 'f16',
     activations: options.activations ?? 'q8',
-    max_sequence_count: 1,
+    max_sequence_count: options.maxSequences ?? 1,
     prefill_chunk: options.prefillChunk ?? 0,
     plan_name: options.plan ?? '',
     template: options.chatTemplate,

@@ -1,0 +1,74 @@
+// The result as text: one table of what was measured, one of ratios.
+import { describeSetup } from './cases.js';
+import { kBestPrefix, kReadBase, type Row } from './results.js';
+
+type Cell = string;
+const kRightAligned = /^[-\d.,–%×nat ]*$/;
+
+/** Columns as wide as their widest cell; numbers to the right. */
+export function formatTable(head: readonly Cell[], rows: readonly (readonly Cell[])[]): string {
+  const widths = head.map((cell, i) => Math.max(cell.length, ...rows.map((row) => width(row[i]))));
+  const line = (cells: readonly Cell[], is_head: boolean) =>
+    widths
+      .map((column_width, i) => {
+        const cell = cells[i] ?? '';
+        const is_number = rows.every((row) => kRightAligned.test(row[i] ?? ''));
+        return is_number && (is_head || cell !== '')
+          ? cell.padStart(column_width)
+          : cell.padEnd(column_width);
+      })
+      .join('  ')
+      .trimEnd();
+  const rule = widths.map((column_width) => '-'.repeat(column_width)).join('  ');
+  return [line(head, true), rule, ...rows.map((row) => line(row, false))].join('\n');
+}
+
+function width(cell: Cell | undefined): number {
+  return cell?.length ?? 0;
+}
+
+/** Three significant digits, more where they are before the point. */
+export function formatNumber(value: number): string {
+  if (value >= 100) return value.toFixed(0);
+  if (value >= 10) return value.toFixed(1);
+  return value.toFixed(2);
+}
+
+function share(row: Row): string {
+  const read = row.ratios.find(({ to }) => to === kReadBase);
+  return read ? `${(read.median * 100).toFixed(0)} %` : '';
+}
+
+export function formatRows(rows: readonly Row[]): string {
+  const head = [
+    ...['model', 'what', 'subject', 'median', 'min', 'max', 'unit'],
+    ...['of read', 'KL, nat'],
+  ];
+  const cells = rows.map((row) => [
+    row.model,
+    row.what,
+    describeSetup(row),
+    ...[row.median, row.min, row.max].map(formatNumber),
+    row.unit,
+    share(row),
+    row.mean_kl === null ? '' : row.mean_kl.toFixed(4),
+  ]);
+  return formatTable(head, cells);
+}
+
+/** Ratios other than the share of reading, which stands in the first table. */
+export function formatRatios(rows: readonly Row[]): string {
+  const cells = rows.flatMap((row) =>
+    row.ratios
+      .filter(({ to }) => to !== kReadBase)
+      .map(({ to, median, min, max }) => [
+        row.model,
+        row.what,
+        describeSetup(row),
+        to.startsWith(kBestPrefix) ? `the ${to}` : to,
+        ...[median, min, max].map((value) => `${value.toFixed(2)}×`),
+      ]),
+  );
+  if (cells.length === 0) return '';
+  return formatTable(['model', 'what', 'subject', 'against', 'median', 'min', 'max'], cells);
+}
