@@ -1,5 +1,6 @@
 // Takes the samples: round by round, measurement by measurement, its subjects in turns. What fails is
 // noted and left out of the later rounds; a stop keeps what there is.
+import { toEngineError } from '../../web/src/api/index.js';
 import { withTimeout } from '../../web/src/wasm/platform.js';
 import { setupKey, type Sample, type Setup, type Unit } from './cases.js';
 import type { Measurement } from './plan.js';
@@ -104,13 +105,16 @@ class Taker {
       if (this.#options.signal.aborted) return;
       const message = thrown instanceof Error ? thrown.message : String(thrown);
       this.collected.failures.push({ what: step.what, setup: step.setup, message });
-      this.#failed.add(step.what === kStart ? key : `${step.what} ${key}`);
+      // What did not answer in time will not answer the next question either.
+      const is_lost = step.what === kStart || toEngineError(thrown).code === 'timeout';
+      this.#failed.add(is_lost ? key : `${step.what} ${key}`);
     }
   }
 
   /** Ready means warm: a short case of each kind has run, so that the compilers are done. */
   async #start({ setup }: Step, key: string): Promise<void> {
     const runner = await this.#options.start(setup);
+    if (this.#options.signal.aborted) return runner.close();
     this.#runners.set(key, runner);
     for (const { one, setups } of this.#cases.values()) {
       if (!setups.some((other) => setupKey(other) === key)) continue;

@@ -122,6 +122,9 @@ class TransformersRunner implements Runner {
         end() {},
       },
     });
+    if (times_ms.length !== token_count) {
+      throw new Error(`Transformers.js gave (${times_ms.length}) tokens, not (${token_count}).`);
+    }
     return { begin_ms, times_ms };
   }
 

@@ -116,6 +116,10 @@ class WllamaRunner implements Runner {
     if (prompt_n !== prompt_count) {
       throw new Error(`wllama read (${prompt_n}) tokens, not (${prompt_count}).`);
     }
+    const { length } = reply.times_ms;
+    if (length !== token_count) {
+      throw new Error(`wllama gave (${length}) pieces for (${token_count}) tokens.`);
+    }
     return reply;
   }
 
