@@ -47,6 +47,7 @@ export type KernelCase = { seconds: number } & (
       kv_heads: number;
       head_dim: number;
       context: number;
+      tokens: number;
     }
 );
 

@@ -77,8 +77,9 @@ class Kernels {
     const bandwidth = { 'GB/s': read_bytes / seconds / 1e9 };
     const speed = operations / seconds / 1e9;
     if (one.kind === 'read') return bandwidth;
-    if (one.kind === 'attention') return { ...bandwidth, 'GFLOP/s': speed };
-    return one.tokens > 1 ? { 'GOP/s': speed } : { ...bandwidth, 'GOP/s': speed };
+    const unit = one.kind === 'attention' ? 'GFLOP/s' : 'GOP/s';
+    // What several tokens share is not read for each of them.
+    return one.tokens > 1 ? { [unit]: speed } : { ...bandwidth, [unit]: speed };
   }
 
   #prepare(one: KernelCase): number {
@@ -91,8 +92,8 @@ class Kernels {
         return call('bench_prepare_matmul', type_id, rows, columns, tokens, buffer_bytes);
       }
       case 'attention': {
-        const { layers, query_heads, kv_heads, head_dim, context } = one;
-        const sizes = [layers, query_heads, kv_heads, head_dim, context];
+        const { layers, query_heads, kv_heads, head_dim, context, tokens } = one;
+        const sizes = [layers, query_heads, kv_heads, head_dim, context, tokens];
         return call('bench_prepare_attention', ...sizes);
       }
     }

@@ -30,6 +30,8 @@ const kLeastBufferBytes = 96 * 2 ** 20;
 /** Prompt rows of the kernels' many-token case; their weights may lie in a cache, as in a prefill. */
 const kPromptRows = 64;
 const kPromptBufferBytes = 8 * 2 ** 20;
+/** A tile of a prompt (AttentionTileTokens of engine/cpu/step.h, three heads to a KV head). */
+const kAttentionTokens = 16;
 const kNoWeights = '';
 
 export function contextOf(model: BenchModel): number {
@@ -118,7 +120,10 @@ function kernelMeasurements(
     }
     const { layers, query_heads, kv_heads, head_dim } = model.attention;
     const sizes = { layers, query_heads, kv_heads, head_dim, context: kLongestContext };
-    list.push([`kernel-attention-${kLongestContext}`, { kind: 'attention', ...sizes, seconds }]);
+    const name = `kernel-attention-${kLongestContext}`;
+    list.push([name, { kind: 'attention', ...sizes, tokens: 1, seconds }]);
+    const tokens = kAttentionTokens;
+    list.push([`${name}-x${tokens}`, { kind: 'attention', ...sizes, tokens, seconds }]);
   }
   return list.map(([what, one]) => ({ what, one, setups }));
 }

@@ -21,6 +21,7 @@ test('all of the cases of a whole model, each on hosts and threads', () => {
   const plan = planModel(kModel, kAll);
   expect(plan.map(({ what }) => what)).toEqual([
     ...['read', 'kernel-q4_1', 'kernel-q4_1-x64', 'kernel-attention-2048'],
+    'kernel-attention-2048-x16',
     ...['decode-0', 'decode-512', 'decode-2048'],
     ...['prefill-32', 'prefill-64', 'prefill-430', 'prefill-2000'],
     ...['sequences-1', 'sequences-2', 'sequences-4', 'sequences-8', 'facts'],
@@ -71,7 +72,8 @@ test('peers join the cases that they share with us, and only where they are aske
 
 test('names choose measurements by their beginning; a name that chooses nothing is refused', () => {
   expect(names(kModel, { ...kAll, only: ['kernel', 'prefill-430'] })).toEqual([
-    ...['kernel-q4_1', 'kernel-q4_1-x64', 'kernel-attention-2048', 'prefill-430'],
+    ...['kernel-q4_1', 'kernel-q4_1-x64', 'kernel-attention-2048', 'kernel-attention-2048-x16'],
+    'prefill-430',
   ]);
   expect(names(kModel, { ...kAll, only: ['decode-0'] })).toEqual(['decode-0']);
   const plan = planModel(kModel, kAll);

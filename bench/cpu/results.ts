@@ -41,7 +41,7 @@ export function makeRows(model: BenchModel, series: readonly Series[], quality: 
     unit: one.unit,
     ...one.setup,
     ...summarize([...one.values.values()]),
-    mean_kl: one.setup.kernels ? null : (quality(model.name, one.setup) ?? null),
+    mean_kl: one.unit === 'tok/s' ? (quality(model.name, one.setup) ?? null) : null,
     ratios: one.setup.software === 'nonstop' ? ratiosOf(one, all) : [],
   }));
 }

@@ -37,6 +37,21 @@ test('verbs, and no argument at all', () => {
   expect(parseArguments(['generate']).positional).toBe('generate');
 });
 
+test('bench has options of its own, and one whose name means something else elsewhere', () => {
+  const args = parseArguments(['bench', 'cpu', '--json', 'out.json', '--quick', '--only=decode']);
+  expect(args).toMatchObject({ verb: 'bench', positional: 'cpu' });
+  expect(args.text('json')).toBe('out.json');
+  expect([args.flag('quick'), args.flag('peers')]).toEqual([true, false]);
+  expect(args.text('only')).toBe('decode');
+  expect(
+    parseArguments(['bench', 'cpu', '--host', 'node', '--threads', '2']).number('threads'),
+  ).toBe(2);
+  expect(failure('bench', 'cpu', '--json')).toContain('"--json" needs a value');
+  expect(failure('bench', 'cpu', '--temperature', '1')).toContain('not to "bench"');
+  expect(failure('plan', '--peers')).toContain('"--peers" belongs to "bench", not to "plan"');
+  expect(parseArguments(['plan', '--json']).flag('json')).toBe(true);
+});
+
 test('ids stand between commas, spaces and line ends', () => {
   const ids = (text: string) => parseArguments(['--ids', text]).ids('ids');
   for (const text of ['1,2,3', ' 1, 2 ,3 ', '1 2\t3', '1\n2\n3\n', '1,\n2,\r\n3']) {
@@ -95,21 +110,6 @@ test('serve takes --json; --json alone does not serve', () => {
   expect(parseArguments(['serve', '--json', '--port', '0']).flag('json')).toBe(true);
   expect(failure('--json')).toContain('There is no prompt');
   expect(failure('--json', '--model', 'm')).toContain('There is no prompt');
-});
-
-test('bench has options of its own, and one whose name means something else elsewhere', () => {
-  const args = parseArguments(['bench', 'cpu', '--json', 'out.json', '--quick', '--only=decode']);
-  expect(args).toMatchObject({ verb: 'bench', positional: 'cpu' });
-  expect(args.text('json')).toBe('out.json');
-  expect([args.flag('quick'), args.flag('peers')]).toEqual([true, false]);
-  expect(args.text('only')).toBe('decode');
-  expect(
-    parseArguments(['bench', 'cpu', '--host', 'node', '--threads', '2']).number('threads'),
-  ).toBe(2);
-  expect(failure('bench', 'cpu', '--json')).toContain('"--json" needs a value');
-  expect(failure('bench', 'cpu', '--temperature', '1')).toContain('not to "bench"');
-  expect(failure('plan', '--peers')).toContain('"--peers" belongs to "bench", not to "plan"');
-  expect(parseArguments(['plan', '--json']).flag('json')).toBe(true);
 });
 
 test('negative and unusual numbers', () => {

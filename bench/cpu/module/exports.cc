@@ -71,11 +71,11 @@ uint32_t bench_prepare_matmul(uint32_t type_id, uint32_t row_count, uint32_t col
 
 BENCH_EXPORT(bench_prepare_attention)
 uint32_t bench_prepare_attention(uint32_t layer_count, uint32_t query_head_count,
-                                 uint32_t kv_head_count, uint32_t head_dim,
-                                 uint32_t context_length) {
+                                 uint32_t kv_head_count, uint32_t head_dim, uint32_t context_length,
+                                 uint32_t token_count) {
   return Replace([&] {
     return MakeAttentionJob(
-        {layer_count, query_head_count, kv_head_count, head_dim, context_length});
+        {layer_count, query_head_count, kv_head_count, head_dim, context_length, token_count});
   });
 }
 

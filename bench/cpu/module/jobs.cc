@@ -72,10 +72,12 @@ class MatMulJob final : public Job {
     const Share groups(DivideRoundUp(shape_.row_count, kRowGroup), part, part_count);
     const auto begin = static_cast<uint32_t>(groups.begin * kRowGroup);
     const uint32_t end = std::min(static_cast<uint32_t>(groups.end * kRowGroup), shape_.row_count);
+    // As the engine chooses (cpu/backend.cc).
+    static const auto mat_mul = cpu::PairDotsAreFaster() ? cpu::MatMulByPairs : cpu::MatMul;
     cpu::Matrix matrix = matrix_;
     for (uint32_t i = 0; i < matrix_count_; ++i) {
       matrix.data = weights_.data() + i * stride_bytes_;
-      mat_mul_(matrix, begin, end, activations_, y_.data() + begin, shape_.row_count);
+      mat_mul(matrix, begin, end, activations_, y_.data() + begin, shape_.row_count);
     }
   }
 
@@ -125,7 +127,6 @@ class MatMulJob final : public Job {
   }
 
   MatMulShape shape_;
-  decltype(&cpu::MatMul) mat_mul_ = cpu::PairDotsAreFaster() ? cpu::MatMulByPairs : cpu::MatMul;
   cpu::Matrix matrix_;
   cpu::Activations activations_;
   uint32_t matrix_count_ = 0;
@@ -135,6 +136,7 @@ class MatMulJob final : public Job {
   std::vector<float> y_;
 };
 
+// As cpu/step_attention.cc does it: one token in ranges of its context, several in tiles.
 class AttentionJob final : public Job {
  public:
   static std::unique_ptr<Job> Make(const AttentionShape& shape) {
@@ -145,42 +147,22 @@ class AttentionJob final : public Job {
   // The items are the KV heads of all layers.
   void RunPart(uint32_t part, uint32_t part_count) override {
     const Share items(uint64_t{shape_.layer_count} * shape_.kv_head_count, part, part_count);
-    const size_t group_floats = q_.size() / shape_.kv_head_count;
     for (auto item = static_cast<uint32_t>(items.begin); item < items.end; ++item) {
-      const uint32_t layer = item / shape_.kv_head_count;
-      const uint32_t head = item % shape_.kv_head_count;
-      Attend({.pages = pages_.data(),
-              .k_offset_bytes = kv_.shape().HeadOffset(layer, false, head),
-              .v_offset_bytes = kv_.shape().HeadOffset(layer, true, head),
-              .kv_type = kv_.shape().type,
-              .head_dim = shape_.head_dim,
-              .query_head_count = group_size(),
-              .position = shape_.context_length - 1,
-              .token_count = 1,
-              .window = 0,
-              .scale = 0.125f,
-              .soft_cap = 0,
-              .q = q_.data() + head * group_floats,
-              .q_stride = group_floats,
-              .out = out_.data() + item * group_floats,
-              .out_stride = group_floats,
-              .scratch = scratch_[part].data()},
-             part);
+      const cpu::AttentionArgs args = Args(item, &threads_[part]);
+      if (shape_.token_count == 1) {
+        AttendInRanges(args, threads_[part].partials.data());
+      } else {
+        cpu::Attention(args);
+      }
     }
   }
 
  private:
-  // In the ranges that the engine's attention step makes of the context.
-  void Attend(const cpu::AttentionArgs& args, uint32_t part) {
-    const uint32_t length = cpu::AttentionRangeTokens(shape_.context_length);
-    const size_t partial_floats = group_size() * size_t{shape_.head_dim + cpu::kPartialExtra};
-    uint32_t count = 0;
-    for (uint32_t begin = 0; begin < shape_.context_length; begin += length, ++count) {
-      const uint32_t end = std::min(begin + length, shape_.context_length);
-      cpu::AttendPartially(args, begin, end, partials_[part].data() + count * partial_floats);
-    }
-    cpu::MergePartials(args, partials_[part].data(), count);
-  }
+  static constexpr uint32_t kMaxParts = 64;
+  struct Thread {
+    std::vector<float> scratch;
+    std::vector<float> partials;
+  };
 
   explicit AttentionJob(const AttentionShape& shape)
       : shape_(shape),
@@ -188,30 +170,70 @@ class AttentionJob final : public Job {
              .layer_count = shape.layer_count,
              .kv_head_count = shape.kv_head_count,
              .head_dim = shape.head_dim}) {
-    const double values = double{1} * shape.layer_count * shape.context_length * shape.head_dim;
-    read_bytes = values * shape.kv_head_count * 2 * 2;  // K and V, two bytes each
-    operations = values * shape.query_head_count * 2 * 2;
+    const double row_count = double{1} * shape.layer_count * shape.head_dim;
+    read_bytes = row_count * shape.kv_head_count * shape.context_length * 2 * 2;  // K, V; 2 bytes
+    // The last token sees the whole context, each before it one token less.
+    const double seen_count =
+        shape.token_count * (shape.context_length - (shape.token_count - 1) / 2.0);
+    operations = row_count * shape.query_head_count * seen_count * 2 * 2;
   }
 
   uint32_t group_size() const { return shape_.query_head_count / shape_.kv_head_count; }
+  size_t width() const { return size_t{shape_.query_head_count} * shape_.head_dim; }
+
+  cpu::AttentionArgs Args(uint32_t item, Thread* thread) {
+    const uint32_t layer = item / shape_.kv_head_count;
+    const uint32_t head = item % shape_.kv_head_count;
+    const size_t first_column = size_t{head} * group_size() * shape_.head_dim;
+    return {.pages = pages_.data(),
+            .k_offset_bytes = kv_.shape().HeadOffset(layer, false, head),
+            .v_offset_bytes = kv_.shape().HeadOffset(layer, true, head),
+            .kv_type = kv_.shape().type,
+            .head_dim = shape_.head_dim,
+            .query_head_count = group_size(),
+            .position = shape_.context_length - shape_.token_count,
+            .token_count = shape_.token_count,
+            .window = 0,
+            .scale = 0.125f,
+            .soft_cap = 0,
+            .q = q_.data() + first_column,
+            .q_stride = width(),
+            .out = out_.data() + layer * q_.size() + first_column,
+            .out_stride = width(),
+            .scratch = thread->scratch.data()};
+  }
+
+  void AttendInRanges(const cpu::AttentionArgs& args, float* partials) const {
+    const uint32_t end = shape_.context_length;
+    const uint32_t length = cpu::AttentionRangeTokens(end);
+    const uint32_t range_count = DivideRoundUp(end, length);
+    for (uint32_t i = 0; i < range_count; ++i) {
+      cpu::AttendPartially(args, i * length, std::min(end, (i + 1) * length),
+                           partials + i * partial_floats());
+    }
+    cpu::MergePartials(args, partials, range_count);
+  }
+
+  size_t partial_floats() const {
+    return size_t{group_size()} * (shape_.head_dim + cpu::kPartialExtra);
+  }
 
   bool Allocate() {
     cpu::TestRandom random(1);
     const uint32_t page_count = DivideRoundUp(shape_.context_length, cpu::kKvPageTokenCount);
     for (uint32_t page = 0; page < page_count; ++page) {
       if (!kv_.EnsurePage(page).ok()) return false;
+    }
+    for (uint32_t page = 0; page < page_count; ++page) {
       FillPage(kv_.page(page), random);
       pages_.push_back(kv_.page(page));
     }
-    q_ = cpu::RandomActivations(size_t{shape_.query_head_count} * shape_.head_dim, random);
+    q_ = cpu::RandomActivations(shape_.token_count * width(), random);
     out_.resize(q_.size() * shape_.layer_count);
-    for (auto& scratch : scratch_) {
-      scratch.resize(
-          cpu::AttentionScratchFloats(group_size(), shape_.head_dim, 1, shape_.context_length));
-    }
-    for (auto& partials : partials_) {
-      partials.resize(cpu::kMostRanges * group_size() *
-                      size_t{shape_.head_dim + cpu::kPartialExtra});
+    for (Thread& thread : threads_) {
+      thread.scratch.resize(cpu::AttentionScratchFloats(group_size(), shape_.head_dim,
+                                                        shape_.token_count, shape_.context_length));
+      thread.partials.resize(cpu::kMostRanges * partial_floats());
     }
     return true;
   }
@@ -224,15 +246,12 @@ class AttentionJob final : public Job {
     }
   }
 
-  static constexpr uint32_t kMaxParts = 64;
-
   AttentionShape shape_;
   cpu::KvStore kv_;
   std::vector<const std::byte*> pages_;
   std::vector<float> q_;
   std::vector<float> out_;
-  std::vector<float> scratch_[kMaxParts];
-  std::vector<float> partials_[kMaxParts];
+  Thread threads_[kMaxParts];
 };
 
 }  // namespace

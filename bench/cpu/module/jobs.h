@@ -44,9 +44,10 @@ struct AttentionShape {
   uint32_t kv_head_count;
   uint32_t head_dim;
   uint32_t context_length;
+  uint32_t token_count;
 };
 
-// Attention of one token that sees `context_length` tokens, in all layers, over an f16 cache.
+// Attention of the last `token_count` tokens of a context, in all layers, over an f16 cache.
 std::unique_ptr<Job> MakeAttentionJob(const AttentionShape& shape);
 
 }  // namespace nonstop::bench
