@@ -9,6 +9,7 @@
 
 #include "cpu/reference/matmul.h"
 #include "tensor/dequantize.h"
+#include "tensor/finite.h"
 
 namespace nonstop::cpu {
 namespace {
@@ -267,20 +268,28 @@ TEST_P(MatMulTest, NanAndInfinityInActivationsReachTheResult) {
   }
 }
 
-TEST_P(MatMulTest, RowsAreFiniteFindsBadValues) {
-  TestRandom random(10);
-  auto raw = RandomRows(GetParam(), 2, 512, random);
-  EXPECT_TRUE(RowsAreFinite(GetParam(), raw.data(), raw.size()));
-  const DTypeInfo& info = GetDType(GetParam());
-  auto* last = reinterpret_cast<uint8_t*>(raw.data()) + raw.size() - info.block_size_bytes;
-  if (info.block_length > 1) {
-    SetScales(GetParam(), last, std::numeric_limits<float>::infinity(), 0);
-  } else if (GetParam() == DType::kF32) {
-    StoreLe(last, std::numeric_limits<float>::quiet_NaN());
+void MakeNonFinite(DType dtype, std::byte* block) {
+  if (dtype == DType::kF32) {
+    StoreLe(block, std::numeric_limits<float>::quiet_NaN());
+  } else if (dtype == DType::kF16 || dtype == DType::kBF16) {
+    StoreLe(block, static_cast<uint16_t>(dtype == DType::kF16 ? 0xfc00 : 0x7fc1));
   } else {
-    StoreLe(last, static_cast<uint16_t>(GetParam() == DType::kF16 ? 0xfc00 : 0x7fc1));
+    SetScales(dtype, reinterpret_cast<uint8_t*>(block), std::numeric_limits<float>::infinity(), 0);
   }
-  EXPECT_FALSE(RowsAreFinite(GetParam(), raw.data(), raw.size()));
+}
+
+TEST_P(MatMulTest, FindNonFiniteFindsTheFirst) {
+  TestRandom random(10);
+  const auto raw = RandomRows(GetParam(), 2, 512, random);
+  const uint32_t block_size_bytes = GetDType(GetParam()).block_size_bytes;
+  const uint64_t block_count = raw.size() / block_size_bytes;
+  for (uint64_t bad = 0; bad < block_count; bad += 1 + bad / 16) {
+    auto changed = raw;
+    MakeNonFinite(GetParam(), changed.data() + bad * block_size_bytes);
+    MakeNonFinite(GetParam(), changed.data() + changed.size() - block_size_bytes);
+    EXPECT_EQ(FindNonFinite(GetParam(), changed.data(), block_count), static_cast<int64_t>(bad));
+    EXPECT_EQ(FindNonFinite(GetParam(), changed.data(), bad), -1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTypes, MatMulTest, testing::ValuesIn(kComputedTypes),

@@ -16,24 +16,6 @@ using vec::Native;
 
 bool IsFloat(DType dtype) { return GetDType(dtype).block_length == 1; }
 
-// Byte offsets of the f16 values in a block.
-struct FiniteRow {
-  DType dtype;
-  uint32_t half_offsets[2];
-  uint32_t half_count;
-};
-constexpr FiniteRow kFiniteRows[] = {
-    {DType::kQ4_0, {0}, 1},      {DType::kQ4_1, {0, 2}, 2}, {DType::kQ5_0, {0}, 1},
-    {DType::kQ5_1, {0, 2}, 2},   {DType::kQ8_0, {0}, 1},    {DType::kIQ4_NL, {0}, 1},
-    {DType::kQ2_K, {80, 82}, 2}, {DType::kQ3_K, {108}, 1},  {DType::kQ4_K, {0, 2}, 2},
-    {DType::kQ5_K, {0, 2}, 2},   {DType::kQ6_K, {208}, 1},  {DType::kF16, {0}, 1},
-};
-
-// `mask` is the exponent of a half or of an f32's upper half; all ones are infinity or NaN.
-bool IsFinite(const std::byte* bytes, uint16_t mask) {
-  return (LoadLe<uint16_t>(bytes) & mask) != mask;
-}
-
 // 255 is no operand that kernels use: two instructions add its products to pairs with saturation
 // (65534), one adds all four (129540) or takes it for -1 (-508).
 template <class S>
@@ -73,26 +55,6 @@ void PackRows(PackedFormat format, DType dtype, const std::byte* raw_rows, uint3
   }
   const uint64_t row_size_bytes = RowSizeBytes(dtype, column_count);
   std::memcpy(packed + row_begin * row_size_bytes, raw_rows, row_count * row_size_bytes);
-}
-
-bool RowsAreFinite(DType dtype, const std::byte* raw_rows, uint64_t size_bytes) {
-  const uint32_t block_size_bytes = GetDType(dtype).block_size_bytes;
-  const std::byte* end = raw_rows + size_bytes / block_size_bytes * block_size_bytes;
-  if (dtype == DType::kF32 || dtype == DType::kBF16) {  // the exponent is in the last two bytes
-    for (const std::byte* element = raw_rows; element < end; element += block_size_bytes) {
-      if (!IsFinite(element + block_size_bytes - 2, 0x7f80)) return false;
-    }
-    return true;
-  }
-  for (const FiniteRow& row : kFiniteRows) {
-    if (row.dtype != dtype) continue;
-    for (const std::byte* block = raw_rows; block < end; block += block_size_bytes) {
-      for (uint32_t i = 0; i < row.half_count; ++i) {
-        if (!IsFinite(block + row.half_offsets[i], 0x7c00)) return false;
-      }
-    }
-  }
-  return true;
 }
 
 void UnpackRow(const Matrix& matrix, uint32_t row, float* out) {

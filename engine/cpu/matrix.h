@@ -35,13 +35,10 @@ uint64_t PackedSizeBytes(PackedFormat format, DType dtype, uint32_t row_count,
 
 // Packs rows [row_begin, row_begin + row_count) from raw GGUF rows into the matrix's storage.
 // row_begin is a multiple of 8; row_count too, except at the matrix's end (missing rows of the last
-// group are written as zeros). Touches only the bytes of these rows.
+// group are written as zeros). Touches only the bytes of these rows. Infinity and NaN need not stay
+// what they are: weights are looked through for them first (tensor/finite.h).
 void PackRows(PackedFormat format, DType dtype, const std::byte* raw_rows, uint32_t row_begin,
               uint32_t row_count, uint32_t column_count, std::byte* packed);
-
-// False if a float element or a block's scale is infinite or NaN. Kernels need not keep such values
-// as they are, so weights are looked through with this while they are loaded.
-bool RowsAreFinite(DType dtype, const std::byte* raw_rows, uint64_t size_bytes);
 
 // One row as f32 (embedding look-up).
 void UnpackRow(const Matrix& matrix, uint32_t row, float* out);

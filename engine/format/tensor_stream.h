@@ -35,6 +35,7 @@ class TensorStream {
   // is then taken too).
   std::optional<TensorPiece> TakePiece(std::span<const std::byte>& bytes);
 
+  std::span<const GgufTensor> tensors() const { return tensors_; }
   // True once every tensor's last byte was pushed.
   bool is_complete() const { return next_ == tensors_.size(); }
   // The file's byte that is pushed next.

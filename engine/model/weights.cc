@@ -13,6 +13,13 @@ constexpr uint32_t kGroupRows = 8;
 
 bool IsVector(const GgufTensor& tensor) { return tensor.dimension_count <= 1; }
 
+uint64_t PackedSizeBytes(const cpu::Matrix& matrix) {
+  return cpu::PackedSizeBytes(matrix.format, matrix.dtype, matrix.row_count, matrix.column_count);
+}
+
+// What the heap needs for one more buffer of `size_bytes`.
+uint64_t OnHeap(uint64_t size_bytes) { return size_bytes + 3 * AlignedBuffer::kAlignment; }
+
 }  // namespace
 
 Status WeightStore::Push(const TensorPiece& piece) {
@@ -33,33 +40,50 @@ Status WeightStore::Begin(const GgufTensor& tensor) {
   open_ = nullptr;
   packed_row_count_ = 0;
   pending_.clear();
+  ASSIGN_OR_RETURN(const cpu::Matrix matrix, Describe(tensor));
+  if (IsVector(tensor)) return {};
+  auto stored = std::make_unique<StoredMatrix>();
+  stored->name = tensor.name;
+  stored->matrix = matrix;
+  const uint64_t size_bytes = PackedSizeBytes(matrix);
+  ASSIGN_OR_RETURN(stored->storage, AlignedBuffer::CreateUninitialized(size_bytes));
+  stored->matrix.data = stored->storage.data();
+  size_bytes_ += size_bytes;
+  open_ = stored.get();
+  matrices_.push_back(std::move(stored));
+  return {};
+}
+
+Result<cpu::Matrix> WeightStore::Describe(const GgufTensor& tensor) const {
   if (!GetDType(tensor.dtype).is_computed) {
     return MakeError(ErrorCode::kUnsupportedType, "Type (%s) is not computed with.",
                      GetDType(tensor.dtype).name);
   }
-  if (IsVector(tensor)) return {};
   if (tensor.row_count() > UINT32_MAX || tensor.column_count() > UINT32_MAX) {
     return MakeError(ErrorCode::kWrongShape, "Shape (%llu, %llu) is too large.",
                      static_cast<unsigned long long>(tensor.column_count()),
                      static_cast<unsigned long long>(tensor.row_count()));
   }
-  auto stored = std::make_unique<StoredMatrix>();
-  stored->name = tensor.name;
-  cpu::Matrix& matrix = stored->matrix;
+  cpu::Matrix matrix;
   matrix.dtype = tensor.dtype;
   matrix.row_count = static_cast<uint32_t>(tensor.row_count());
   matrix.column_count = static_cast<uint32_t>(tensor.column_count());
   matrix.format = options_.keeps_raw
                       ? cpu::PackedFormat::kRaw
                       : cpu::ChooseFormat(tensor.dtype, options_.activation, matrix.column_count);
-  const uint64_t size_bytes =
-      cpu::PackedSizeBytes(matrix.format, matrix.dtype, matrix.row_count, matrix.column_count);
-  ASSIGN_OR_RETURN(stored->storage, AlignedBuffer::CreateUninitialized(size_bytes));
-  matrix.data = stored->storage.data();
-  size_bytes_ += size_bytes;
-  open_ = stored.get();
-  matrices_.push_back(std::move(stored));
-  return {};
+  return matrix;
+}
+
+void WeightStore::ReserveMemory(std::span<const GgufTensor> tensors) {
+  for (const GgufTensor& tensor : tensors) {
+    const Result<cpu::Matrix> matrix = Describe(tensor);
+    if (!matrix.ok()) return;  // Push will say so
+    expected_size_bytes_ +=
+        OnHeap(IsVector(tensor) ? matrix->column_count * sizeof(float) : PackedSizeBytes(*matrix));
+  }
+  if (expected_size_bytes_ <= size_bytes_) return;
+  // Freed at once: the heap keeps what it has grown by.
+  (void)AlignedBuffer::CreateUninitialized(expected_size_bytes_ - size_bytes_);
 }
 
 Status WeightStore::PushRows(std::span<const std::byte> bytes) {

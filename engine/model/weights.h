@@ -25,6 +25,10 @@ class WeightStore {
  public:
   explicit WeightStore(WeightOptions options) : options_(options) {}
 
+  // Makes the heap large enough for these tensors too, in one step: to some hosts each growth of a
+  // memory is dear (V8 collects garbage). Best effort.
+  void ReserveMemory(std::span<const GgufTensor> tensors);
+
   // Pieces of one tensor come in order; tensors may come in any order, one at a time.
   Status Push(const TensorPiece& piece);
 
@@ -42,6 +46,8 @@ class WeightStore {
   };
 
   Status Begin(const GgufTensor& tensor);
+  // Without data.
+  Result<cpu::Matrix> Describe(const GgufTensor& tensor) const;
   Status PushRows(std::span<const std::byte> bytes);
   Status PackWhole(std::span<const std::byte> rows, uint32_t row_count);
   Status CheckFinite(std::span<const std::byte> bytes) const;
@@ -52,6 +58,7 @@ class WeightStore {
   std::vector<std::unique_ptr<StoredMatrix>> matrices_;
   std::vector<std::pair<std::string, std::vector<float>>> vectors_;
   uint64_t size_bytes_ = 0;
+  uint64_t expected_size_bytes_ = 0;
 
   // The tensor that is coming in.
   const GgufTensor* tensor_ = nullptr;

@@ -16,6 +16,7 @@ Status Loader::BeginFile(uint32_t file_index, double file_size_bytes) {
   file_size_bytes_ = file_size_bytes;
   pushed_bytes_ = 0;
   is_file_complete_ = false;
+  is_memory_reserved_ = false;
   return {};
 }
 
@@ -34,6 +35,7 @@ Result<LoadProgress> Loader::Commit(uint32_t size_bytes) {
   const std::span<const std::byte> bytes = staging_.span().first(size_bytes);
   pushed_bytes_ += size_bytes;
   if (parser_) return PushHeader(bytes);
+  ReserveMemory();
   return PushTensors(bytes, LoadProgress::kWantsBytes);
 }
 
@@ -62,6 +64,14 @@ Status Loader::TakeHeader() {
   ASSIGN_OR_RETURN(GgufSet files, GgufSet::Create(std::move(headers_)));
   files_.emplace(std::move(files));
   return {};
+}
+
+// Once a file, when bytes follow its header: a host that wants the header only ends before. What an
+// unknown size might hide is not believed.
+void Loader::ReserveMemory() {
+  if (is_memory_reserved_ || file_size_bytes_ < 0.0) return;
+  weights_.ReserveMemory(stream_->tensors());
+  is_memory_reserved_ = true;
 }
 
 Result<LoadProgress> Loader::PushTensors(std::span<const std::byte> bytes, LoadProgress progress) {

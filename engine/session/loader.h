@@ -44,6 +44,7 @@ class Loader {
   Result<LoadProgress> PushHeader(std::span<const std::byte> bytes);
   Result<LoadProgress> PushTensors(std::span<const std::byte> bytes, LoadProgress progress);
   Status TakeHeader();
+  void ReserveMemory();
 
   WeightStore weights_;
   AlignedBuffer staging_;
@@ -57,6 +58,7 @@ class Loader {
   uint32_t next_file_ = 0;
   uint32_t complete_count_ = 0;
   bool is_file_complete_ = false;
+  bool is_memory_reserved_ = false;
 };
 
 }  // namespace nonstop

@@ -14,6 +14,45 @@ test('a model that is no URL is an error with a code', async () => {
   });
 });
 
+// Workers that never answer: only the caller's side can end such a load.
+const kSilentWorker = 'setInterval(() => {}, 1000);';
+const kBusyWorker = `
+  import { parentPort } from 'node:worker_threads';
+  parentPort.on('message', ({ id, method }) => {
+    parentPort.postMessage({ id, method, event: { loaded_bytes: 0, total_bytes: 1 } });
+    for (;;);
+  });
+  parentPort.postMessage({ id: 0, hello: true });`;
+
+function loadBy(script, options) {
+  const workerUrl = `data:text/javascript,${encodeURIComponent(script)}`;
+  return Engine.load({ kind: 'file', path: kTinyModel }, { ...options, workerUrl });
+}
+
+test('a stop ends a load whose worker does not start', async () => {
+  const stop = new AbortController();
+  const loading = loadBy(kSilentWorker, { signal: stop.signal });
+  stop.abort();
+  await assert.rejects(loading, { code: 'aborted', message: 'The caller asked to stop.' });
+});
+
+test('a stop ends a load whose worker is in a long step', async () => {
+  const stop = new AbortController();
+  const onProgress = () => stop.abort();
+  const loading = loadBy(kBusyWorker, { signal: stop.signal, onProgress });
+  await assert.rejects(loading, { code: 'aborted', message: 'The caller asked to stop.' });
+});
+
+test('a stop ends a load under way, and another load works', async () => {
+  const stop = new AbortController();
+  const source = { kind: 'file', path: kTinyModel };
+  const onProgress = () => stop.abort();
+  const loading = Engine.load(source, { signal: stop.signal, onProgress });
+  await assert.rejects(loading, { code: 'aborted' });
+  const engine = await Engine.load(source, { headerOnly: true });
+  await engine.close();
+});
+
 describe('the tokenizer', () => {
   const text = 'a'.repeat(1_000_000);
   let engine;

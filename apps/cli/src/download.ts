@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { EngineError } from '../../../web/src/api/index.js';
 import { HttpStream } from '../../../web/src/storage/http.js';
+import { FileChanged } from '../../../web/src/storage/http_error.js';
 
 export interface DownloadOptions {
   signal: AbortSignal;
@@ -106,14 +107,25 @@ async function downloadFile(
   }
 }
 
+/** Goes on behind what an earlier run left, or anew where the file has changed since. */
+async function resume(url: string, part: string, signal: AbortSignal) {
+  const note = readNote(`${part}.json`);
+  const offset = note ? (fs.statSync(part, { throwIfNoEntry: false })?.size ?? 0) : 0;
+  try {
+    return { stream: await HttpStream.open(url, { signal, offset, etag: note?.etag }), offset };
+  } catch (thrown) {
+    if (offset === 0 || !(thrown instanceof FileChanged)) throw thrown;
+    fs.rmSync(`${part}.json`, { force: true });
+    return { stream: await HttpStream.open(url, { signal }), offset: 0 };
+  }
+}
+
 async function fillPart(
   url: string,
   part: string,
   { signal, onProgress }: DownloadOptions,
 ): Promise<void> {
-  const note = readNote(`${part}.json`);
-  let offset = note ? (fs.statSync(part, { throwIfNoEntry: false })?.size ?? 0) : 0;
-  const stream = await HttpStream.open(url, { signal, offset, etag: note?.etag });
+  let { stream, offset } = await resume(url, part, signal);
   const { size_bytes, etag } = stream.head;
   const fd = openPart(part, offset);
   let is_checked = false;

@@ -18,14 +18,15 @@ beforeEach(async () => {
   ranges = [];
   server = http.createServer((request, response) => {
     ranges.push(request.headers.range);
-    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
-    const range = { 'content-range': `bytes ${start}-${kBody.length - 1}/${kBody.length}` };
-    response.writeHead(start > 0 ? 206 : 200, {
+    const wanted = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    if (wanted >= kBody.length) return void response.writeHead(416).end();
+    const range = { 'content-range': `bytes ${wanted}-${kBody.length - 1}/${kBody.length}` };
+    response.writeHead(wanted > 0 ? 206 : 200, {
       etag: '"a"',
-      'content-length': kBody.length - start,
-      ...(start > 0 ? range : {}),
+      'content-length': kBody.length - wanted,
+      ...(wanted > 0 ? range : {}),
     });
-    response.end(kBody.subarray(start));
+    response.end(kBody.subarray(wanted));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
@@ -73,6 +74,23 @@ test('what an earlier run left is resumed', async () => {
   expect(await downloadModel(url(), folder, options)).toBe(file);
   expect(ranges[1]).toBe('bytes=50000-');
   expect(fs.readFileSync(file).equals(kBody)).toBe(true);
+});
+
+test('what an earlier run left of another file is not resumed', async () => {
+  const file = await downloadModel(url(), folder, options);
+  const other = Buffer.from(kBody);
+  other[1000] = (other[1000] ?? 0) ^ 1;
+  for (const [etag, kept] of [
+    ['"b"', other.subarray(0, 50_000)],
+    ['"a"', Buffer.concat([kBody, kBody])],
+  ] as const) {
+    fs.rmSync(file);
+    fs.writeFileSync(`${file}.part`, kept);
+    fs.writeFileSync(`${file}.part.json`, JSON.stringify({ etag, size_bytes: kBody.length }));
+    expect(await downloadModel(url(), folder, options)).toBe(file);
+    expect(fs.readFileSync(file).equals(kBody)).toBe(true);
+    expect(fs.readdirSync(path.dirname(file))).toEqual(['model.gguf']);
+  }
 });
 
 test('another process at work is named', async () => {

@@ -4,7 +4,7 @@ import type { PlanPart, EngineStats } from '../wasm/core.js';
 import { EngineError, toEngineError } from '../wasm/error.js';
 import type { TopTokens } from '../wasm/events.js';
 import type { ChatMessage, OpenResult } from '../worker/protocol.js';
-import { WorkerClient } from '../worker/client.js';
+import { stoppedByCaller, WorkerClient } from '../worker/client.js';
 import { Generation } from './generation.js';
 import {
   toGenerateParams,
@@ -47,17 +47,23 @@ export class Engine implements AsyncDisposable {
 
   /** Loads a model; the promise settles when it is ready to answer. */
   static async load(model: ModelInput, options: LoadOptions = {}): Promise<Engine> {
-    if (options.signal?.aborted) throw toEngineError(options.signal.reason);
+    const { signal } = options;
+    if (signal?.aborted) throw toEngineError(signal.reason);
     const params = toOpenParams(model, options);
     const url = options.workerUrl ?? new URL('./worker.mjs', import.meta.url);
-    const client = await WorkerClient.start(new URL(url, import.meta.url));
+    const client = await WorkerClient.start(new URL(url, import.meta.url), signal);
+    // A stop leaves nothing worth keeping, so the worker is not asked: it may be in a long step.
+    const stop = () => client.terminate(stoppedByCaller(signal));
+    signal?.addEventListener('abort', stop, { once: true });
     try {
-      const onEvent = options.onProgress ?? (() => {});
-      const info = await client.call('open', params, { signal: options.signal, onEvent });
+      if (signal?.aborted) stop();
+      const info = await client.call('open', params, { onEvent: options.onProgress ?? (() => {}) });
       return new Engine(client, info);
     } catch (thrown) {
       client.terminate();
       throw thrown;
+    } finally {
+      signal?.removeEventListener('abort', stop);
     }
   }
 

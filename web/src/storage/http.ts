@@ -3,7 +3,7 @@
 // (a model by URL) and by the command line's downloads.
 // Non-goals: a cache (see the callers), several connections at once.
 import { EngineError } from '../wasm/error.js';
-import { checkUrl, networkError, Transient } from './http_error.js';
+import { FileChanged, Transient, checkUrl, networkError } from './http_error.js';
 
 export interface HttpOptions {
   signal?: AbortSignal | undefined;
@@ -97,10 +97,7 @@ export class HttpStream {
     if (this.#offset > 0) headers['range'] = `bytes=${this.#offset}-`;
     const response = await this.#bounded((signal) => fetch(this.#url, { headers, signal }));
     if (response.status === 416 && this.#offset > 0) {
-      throw new EngineError(
-        'network',
-        `"${this.#url}" is shorter than what was already read of it.`,
-      );
+      throw new FileChanged(`"${this.#url}" is shorter than what was already read of it.`);
     }
     this.#checkStatus(response);
     this.#checkUnchanged(response);
@@ -137,7 +134,7 @@ export class HttpStream {
       (this.head.etag !== undefined && etag !== undefined && etag !== this.head.etag) ||
       (this.head.size_bytes >= 0 && size_bytes >= 0 && size_bytes !== this.head.size_bytes);
     if (changed) {
-      throw new EngineError('network', `"${this.#url}" changed while it was being downloaded.`);
+      throw new FileChanged(`"${this.#url}" changed while it was being downloaded.`);
     }
     if (this.head.size_bytes < 0) this.head.size_bytes = size_bytes;
     this.head.etag ??= etag;

@@ -11,6 +11,13 @@ export class Transient extends Error {
   }
 }
 
+/** The file is no longer the one whose first bytes were read; from its start it can be read anew. */
+export class FileChanged extends EngineError {
+  constructor(message: string) {
+    super('network', message);
+  }
+}
+
 /** Reasons that undici (Node's fetch) gives for URLs that it never fetches, and ours. */
 const kFinal: readonly (readonly [reason: string, ours: string])[] = [
   ['URL scheme must be a HTTP(S) scheme', 'it redirects to what is neither http: nor https:'],

@@ -24,6 +24,10 @@ export interface CallOptions<M extends Method> {
   signal?: AbortSignal | undefined;
 }
 
+export function stoppedByCaller(signal: AbortSignal | undefined): EngineError {
+  return new EngineError('aborted', 'The caller asked to stop.', { cause: signal?.reason });
+}
+
 export class WorkerClient {
   readonly #worker: WorkerHandle<WorkerMessage, RequestMessage>;
   readonly #pending = new Map<number, Pending>();
@@ -34,12 +38,14 @@ export class WorkerClient {
     this.#worker = worker;
   }
 
-  /** Starts the worker file at `url` and waits for its hello. */
-  static async start(url: URL): Promise<WorkerClient> {
+  /** Starts the worker file at `url` and waits for its hello, or for a stop. */
+  static async start(url: URL, signal?: AbortSignal): Promise<WorkerClient> {
     const worker = spawnWorker<WorkerMessage, RequestMessage>(url, 'nonstop-engine');
     const client = new WorkerClient(worker);
     worker.hold(true);
+    let stop = () => {};
     const hello = new Promise<void>((resolve, reject) => {
+      stop = () => reject(stoppedByCaller(signal));
       worker.onMessage((message) => {
         if ('hello' in message) resolve();
         else client.#receive(message);
@@ -49,6 +55,7 @@ export class WorkerClient {
         client.#die(error);
       });
     });
+    signal?.addEventListener('abort', stop, { once: true });
     try {
       await withTimeout(
         hello,
@@ -58,6 +65,8 @@ export class WorkerClient {
     } catch (thrown) {
       worker.terminate();
       throw thrown;
+    } finally {
+      signal?.removeEventListener('abort', stop);
     }
     worker.hold(false);
     return client;
@@ -114,9 +123,9 @@ export class WorkerClient {
     for (const pending of [...this.#pending.values()]) pending.fail(error);
   }
 
-  /** Ends the worker at once; calls under way fail with `aborted`. */
-  terminate(): void {
-    this.#die(new EngineError('aborted', 'The engine was closed.'));
+  /** Ends the worker at once; calls under way fail with `error`. */
+  terminate(error = new EngineError('aborted', 'The engine was closed.')): void {
+    this.#die(error);
     this.#worker.terminate();
   }
 }
