@@ -10,7 +10,7 @@
 namespace nonstop::cpu {
 
 // Four f16, sign-extended to 32 bits, as f32 times 2^-112: f32's exponent is that much larger.
-// Infinity and NaN come out as finite values (RowsAreFinite, matrix.h, finds them at load).
+// Infinity and NaN come out as finite values (FindNonFinite, tensor/finite.h, finds them at load).
 template <class S>
 typename S::F SmallHalves(typename S::I widened_halves) {
   return S::FloatOf(
