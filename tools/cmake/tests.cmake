@@ -14,6 +14,9 @@ file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/*_te
 if(test_sources)
   add_executable(nonstop_tests ${test_sources})
   target_link_libraries(nonstop_tests PRIVATE nonstop_abi nonstop_engine nonstop_gtest)
+  if(NONSTOP_PCH)
+    target_precompile_headers(nonstop_tests PRIVATE ${NONSTOP_PCH_HEADERS} <gtest/gtest.h>)
+  endif()
   # Where tests find their data: the repository, which the wasm runner shows as "/".
   if(NONSTOP_WASM)
     nonstop_wasm_command(nonstop_tests)
