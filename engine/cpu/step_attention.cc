@@ -24,7 +24,11 @@ class AttentionStep {
         group_(params_.head_count / params_.kv_head_count) {}
 
   void Run() {
-    const bool can_split = context_.run.partials != nullptr &&
+    // Ranges and tiles round differently by a millionth, which an f16 cache may turn into more.
+    // Where exactness was asked for, a token has the same bits however its prompt was cut: tiles
+    // only.
+    const bool can_split = context_.activation == ActivationType::kQ8 &&
+                           context_.run.partials != nullptr &&
                            context_.kernels.attend_partially != nullptr &&
                            context_.run.kv.type == KvType::kF16 && params_.head_dim % 8 == 0;
     for (uint32_t row = 0; row < rows_.size();) {
