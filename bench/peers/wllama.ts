@@ -6,6 +6,7 @@ import { servePage, type WllamaSetup } from '../cpu/page_globals.js';
 import type { Runner } from '../cpu/runner.js';
 import { median } from '../cpu/stats.js';
 import { promptText } from '../cpu/text.js';
+import { decodeRate } from './rates.js';
 
 interface Timings {
   prompt_n: number;
@@ -80,9 +81,7 @@ class WllamaRunner implements Runner {
   async run(one: Case): Promise<Sample> {
     if (one.kind === 'decode') {
       const { times_ms } = await this.#reply(Math.max(one.context, 1), one.tokens + 1);
-      const [first = NaN] = times_ms;
-      const last = times_ms.at(-1) ?? NaN;
-      return { 'tok/s': (times_ms.length - 1) / ((last - first) / 1000) };
+      return { 'tok/s': decodeRate(times_ms) };
     }
     if (one.kind === 'prefill') {
       const rates: number[] = [];

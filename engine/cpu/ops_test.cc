@@ -357,67 +357,60 @@ TEST(AttentionTest, HeadsOfAnySizeFallBackToTheReference) {
   ExpectAttention(kOpsTargets[1], {2, 7, 257, 3, 7, 10.0f}, KvType::kF32);
 }
 
+// One head, `token_count` tokens up to `position` + `token_count`.
+struct SmallAttention {
+  Cache cache;
+  std::vector<float> q, out, scratch;
+  AttentionArgs args;
+
+  SmallAttention(KvType type, uint32_t head_dim, uint32_t position, uint32_t token_count,
+                 TestRandom random)
+      : cache(type, head_dim, position + token_count, random),
+        q(RandomVector(head_dim * token_count, 1.0f, 3)),
+        out(q.size()),
+        scratch(AttentionScratchFloats(1, head_dim, token_count, position + token_count)),
+        args({.pages = cache.pages.data(),
+              .k_offset_bytes = 0,
+              .v_offset_bytes = cache.head_size_bytes,
+              .kv_type = type,
+              .head_dim = head_dim,
+              .query_head_count = 1,
+              .position = position,
+              .token_count = token_count,
+              .window = 0,
+              .scale = 1.0f,
+              .soft_cap = 0,
+              .q = q.data(),
+              .q_stride = head_dim,
+              .out = out.data(),
+              .out_stride = head_dim,
+              .scratch = scratch.data()}) {}
+};
+
 TEST(AttentionTest, NanInTheQueryGivesNan) {
-  TestRandom random(1);
-  const Cache cache(KvType::kF16, 16, 8, random);
-  std::vector<float> q(16, 1.0f), out(16), scratch(AttentionScratchFloats(1, 16, 1, 8));
-  q[3] = kNan;
-  const AttentionArgs args = {.pages = cache.pages.data(),
-                              .k_offset_bytes = 0,
-                              .v_offset_bytes = cache.head_size_bytes,
-                              .kv_type = KvType::kF16,
-                              .head_dim = 16,
-                              .query_head_count = 1,
-                              .position = 7,
-                              .token_count = 1,
-                              .window = 0,
-                              .scale = 1.0f,
-                              .soft_cap = 0,
-                              .q = q.data(),
-                              .q_stride = 16,
-                              .out = out.data(),
-                              .out_stride = 16,
-                              .scratch = scratch.data()};
-  Attention(args);
-  EXPECT_TRUE(std::isnan(out[0]));
+  SmallAttention small(KvType::kF16, 16, 7, 1, TestRandom(1));
+  small.q[3] = kNan;
+  Attention(small.args);
+  EXPECT_TRUE(std::isnan(small.out[0]));
   std::vector<float> partials(2 * (16 + kPartialExtra));
-  AttendPartially(args, 0, 5, partials.data());
-  AttendPartially(args, 5, 8, partials.data() + 16 + kPartialExtra);
-  out.assign(16, 0.0f);
-  MergePartials(args, partials.data(), 2);
-  EXPECT_TRUE(std::isnan(out[0]));
+  AttendPartially(small.args, 0, 5, partials.data());
+  AttendPartially(small.args, 5, 8, partials.data() + 16 + kPartialExtra);
+  small.out.assign(16, 0.0f);
+  MergePartials(small.args, partials.data(), 2);
+  EXPECT_TRUE(std::isnan(small.out[0]));
 }
 
 // Cached tokens behind what a tile sees may be anything: they have not been written yet.
 TEST(AttentionTest, WhatIsPastTheLastTokenIsNotRead) {
-  TestRandom random(2);
-  Cache cache(KvType::kF32, 8, 8, random);
+  SmallAttention small(KvType::kF32, 8, 1, 2, TestRandom(2));
   for (size_t token = 3; token < 8; ++token) {
     for (size_t half : {0u, 1u}) {
-      std::fill_n(reinterpret_cast<float*>(cache.storage[0].data() + half * cache.head_size_bytes) +
-                      token * 8,
-                  8, kNan);
+      std::byte* rows = small.cache.storage[0].data() + half * small.cache.head_size_bytes;
+      std::fill_n(reinterpret_cast<float*>(rows) + token * 8, 8, kNan);
     }
   }
-  const auto q = RandomVector(16, 1.0f, 3);
-  std::vector<float> out(16), scratch(AttentionScratchFloats(1, 8, 2, 8));
-  Attention({.pages = cache.pages.data(),
-             .k_offset_bytes = 0,
-             .v_offset_bytes = cache.head_size_bytes,
-             .kv_type = KvType::kF32,
-             .head_dim = 8,
-             .query_head_count = 1,
-             .position = 1,
-             .token_count = 2,
-             .window = 0,
-             .scale = 1.0f,
-             .soft_cap = 0,
-             .q = q.data(),
-             .q_stride = 8,
-             .out = out.data(),
-             .out_stride = 8,
-             .scratch = scratch.data()});
-  for (float value : out) EXPECT_TRUE(std::isfinite(value));
+  Attention(small.args);
+  for (float value : small.out) EXPECT_TRUE(std::isfinite(value));
 }
 
 }  // namespace

@@ -141,16 +141,21 @@ async function until(condition) {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
+/** A server without an answer yet, and the URL of a model on it; gone with the test. */
+async function localServer(t) {
+  const server = http.createServer();
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { server, url: `http://127.0.0.1:${server.address().port}/m.gguf` };
+}
+
 describe('Ctrl-C', () => {
   test('ends the tokens of a long text as an error', async (t) => {
     const bytes = fs.readFileSync(kTinyModel);
-    const server = http.createServer();
-    t.after(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const url = `http://127.0.0.1:${server.address().port}/m.gguf`;
+    const { server, url } = await localServer(t);
     const input = 'a'.repeat(4_000_000); // as many tokens: seconds of work
     const { child, done } = start(['tokenize', '-', '--model', url, '--no-cache', '--json'], {
       input,
@@ -202,13 +207,7 @@ describe('Ctrl-C', () => {
 
   test('while a model stalls on its way ends the wait, as an error', async (t) => {
     const bytes = fs.readFileSync(kTinyModel);
-    const server = http.createServer();
-    t.after(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const url = `http://127.0.0.1:${server.address().port}/m.gguf`;
+    const { server, url } = await localServer(t);
     const { child, done } = start(['hi', '--model', url, '--no-cache', '--json']);
     await new Promise((resolve) =>
       server.once('request', (_request, response) => {
