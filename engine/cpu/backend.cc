@@ -104,7 +104,7 @@ bool CpuBackend::Work(const Clock& clock, double deadline_us) {
     const double step_us = clock.NowUs() - now_us;
     now_us += step_us;
     if (is_sample) threads_.Observe(step_us);
-    longest_step_us_ = std::max(longest_step_us_, step_us);
+    if (running_->RunsAllRows(next_step_)) longest_step_us_ = std::max(longest_step_us_, step_us);
     ++next_step_;
     if (now_us >= deadline_us) break;
   }

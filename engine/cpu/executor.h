@@ -33,6 +33,10 @@ class Executor {
   size_t step_count() const { return steps_.size(); }
   // Parts that have work in this step of the run, of `most`.
   uint32_t PartCount(size_t step, uint32_t most) const;
+  // Whether the step's work grows with the rows of the batch, not only with those of its outputs.
+  bool RunsAllRows(size_t step) const {
+    return steps_[step].operands.back().row_space == RowSpace::kTokens;
+  }
   OpKind op(size_t step) const { return steps_[step].op; }
   // Parts 0 .. part_count - 1 of one step may run at the same time; steps run in order. A step may
   // be cut into fewer parts than the executor has scratch for.

@@ -35,11 +35,6 @@ ActivationType ChooseActivation(DType dtype, ActivationType wanted) {
   return IsFloat(dtype) ? ActivationType::kF32 : wanted;
 }
 
-PackedFormat ChooseFormat(DType dtype, ActivationType activation, uint32_t) {
-  return IsFloat(dtype) || activation == ActivationType::kQ8 ? PackedFormat::kInterleaved8
-                                                             : PackedFormat::kRaw;
-}
-
 uint64_t PackedSizeBytes(PackedFormat format, DType dtype, uint32_t row_count,
                          uint32_t column_count) {
   if (format == PackedFormat::kRaw) return row_count * RowSizeBytes(dtype, column_count);

@@ -13,8 +13,8 @@ namespace nonstop::cpu {
 
 enum class ActivationType : uint8_t { kQ8, kF32 };
 
-// How a matrix lies in memory. kRaw: GGUF rows as they are (what the reference reads). The others
-// interleave 8 rows; which one a (type, activation) pair gets depends on the build's dot product.
+// How a matrix lies in memory. kRaw: GGUF rows as they are, which only the reference multiplies
+// with. kInterleaved8: groups of 8 rows, as the build's inner product wants them.
 enum class PackedFormat : uint8_t { kRaw, kInterleaved8 };
 
 struct Matrix {  // (row_count, column_count)
@@ -29,7 +29,6 @@ struct Matrix {  // (row_count, column_count)
 // and BF16 weights always take f32 (MatMul accepts either, but 8 bits would only cost time there).
 ActivationType ChooseActivation(DType dtype, ActivationType wanted);
 
-PackedFormat ChooseFormat(DType dtype, ActivationType activation, uint32_t column_count);
 uint64_t PackedSizeBytes(PackedFormat format, DType dtype, uint32_t row_count,
                          uint32_t column_count);
 
@@ -64,7 +63,7 @@ void UnpackActivations(ActivationType type, const std::byte* row, uint32_t begin
                        float* out);
 
 // y[t * y_stride + (r - row_begin)] = sum_k W[r, k] * x[t, k] for r in [row_begin, row_end) and
-// every activation row t. row_begin is a multiple of 8 for packed formats; row_end too or the
+// every activation row t. The matrix is packed; row_begin is a multiple of 8, row_end too or the
 // matrix's end. Writes exactly row_end - row_begin floats per token. Tiles inside for many tokens.
 void MatMul(const Matrix& w, uint32_t row_begin, uint32_t row_end, const Activations& x, float* y,
             size_t y_stride);

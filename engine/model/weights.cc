@@ -68,9 +68,7 @@ Result<cpu::Matrix> WeightStore::Describe(const GgufTensor& tensor) const {
   matrix.dtype = tensor.dtype;
   matrix.row_count = static_cast<uint32_t>(tensor.row_count());
   matrix.column_count = static_cast<uint32_t>(tensor.column_count());
-  matrix.format = options_.keeps_raw
-                      ? cpu::PackedFormat::kRaw
-                      : cpu::ChooseFormat(tensor.dtype, options_.activation, matrix.column_count);
+  matrix.format = options_.keeps_raw ? cpu::PackedFormat::kRaw : cpu::PackedFormat::kInterleaved8;
   return matrix;
 }
 

@@ -18,7 +18,6 @@ namespace nonstop {
 
 struct WeightOptions {
   bool keeps_raw = false;  // for the reference kernels
-  cpu::ActivationType activation = cpu::ActivationType::kQ8;
 };
 
 class WeightStore {

@@ -63,7 +63,7 @@ class Engine {
         clock_(*clock),
         sink_(*sink),
         pool_(*pool),
-        loader_({.keeps_raw = options.uses_reference, .activation = options.activation}) {}
+        loader_({.keeps_raw = options.uses_reference}) {}
 
   Result<Plan> BuildPlan(std::string_view plan_name, Phase phase, const PlanLimits& limits) const;
   Status ApplyRopeFactorTensor();

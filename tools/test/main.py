@@ -8,7 +8,7 @@ import traceback
 
 from counts import Counts, check
 from process import LOGS
-from tiers import TIERS
+from tiers import TIERS, set_up
 
 
 def parse(words):
@@ -38,6 +38,9 @@ def main():
         print("\n".join(TIERS))
         return 0
     LOGS.mkdir(parents=True, exist_ok=True)
+    if options.only and "setup" not in options.only and not set_up().ok:
+        print("Set-up failed; its messages are above.\n\n0 passed, 1 failed", flush=True)
+        return 1
     rows = []
     for name in options.only or TIERS:
         start = time.monotonic()

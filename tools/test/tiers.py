@@ -26,10 +26,14 @@ def tracked(*patterns):
     return sorted(name for name in listed.splitlines() if (ROOT / name).exists())
 
 
+def set_up():
+    return run([ENSURE, "ensure", *GROUPS], 1200)
+
+
 def setup(_full):
-    counts = check(run([ENSURE, "ensure", *GROUPS], 1200).ok, "set-up")
+    counts = check(set_up().ok, "set-up")
     start = time.monotonic()
-    again = run([ENSURE, "ensure", *GROUPS], 60)
+    again = set_up()
     elapsed_s = time.monotonic() - start
     quiet = again.ok and not again.output.strip()
     counts += check(quiet, "a second set-up has nothing to do and says nothing")

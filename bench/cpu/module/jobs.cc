@@ -84,8 +84,8 @@ class MatMulJob final : public Job {
  private:
   MatMulJob(DType dtype, const MatMulShape& shape, uint64_t size_bytes) : shape_(shape) {
     const cpu::ActivationType type = cpu::ChooseActivation(dtype, cpu::ActivationType::kQ8);
-    matrix_ = {dtype, cpu::ChooseFormat(dtype, type, shape.column_count), shape.row_count,
-               shape.column_count, nullptr};
+    matrix_ = {dtype, cpu::PackedFormat::kInterleaved8, shape.row_count, shape.column_count,
+               nullptr};
     activations_ = {type, shape.token_count, shape.column_count, nullptr};
     const uint64_t file_bytes = shape.row_count * RowSizeBytes(dtype, shape.column_count);
     matrix_count_ = static_cast<uint32_t>(DivideRoundUp(size_bytes, file_bytes));

@@ -64,6 +64,7 @@ inline void AddColumnPairs(const std::byte* w, uint32_t column_count, const floa
   for (; k + 2 <= column_count; k += 2, w += 2 * kColumnSizeBytes) {
     const FloatPair<S> w0 = Element::Load(w), w1 = Element::Load(w + kColumnSizeBytes);
     const auto x0 = S::LoadSplatF(x + k), x1 = S::LoadSplatF(x + k + 1);
+#pragma clang loop unroll(full)
     for (int half = 0; half < 2; ++half) {
       even->half[half] = S::Fma(w0.half[half], x0, even->half[half]);
       odd->half[half] = S::Fma(w1.half[half], x1, odd->half[half]);

@@ -32,17 +32,17 @@ class MatMulOn {
   static void Run(std::span<const QuantKernels> quant_kernels, const Matrix& w, uint32_t row_begin,
                   uint32_t row_end, const Activations& x, float* y, size_t y_stride) {
     CHECK(row_begin <= row_end && row_end <= w.row_count && w.column_count == x.column_count);
-    if (w.format == PackedFormat::kInterleaved8) {
-      CHECK(row_begin % kGroupRowCount == 0);
-      CHECK(row_end % kGroupRowCount == 0 || row_end == w.row_count);
-    }
+    CHECK(w.format == PackedFormat::kInterleaved8 && row_begin % kGroupRowCount == 0);
+    CHECK(row_end % kGroupRowCount == 0 || row_end == w.row_count);
     MatMulOn product(w, row_begin, row_end, x, y, y_stride);
-    if (w.format == PackedFormat::kInterleaved8 && x.type == ActivationType::kQ8) {
-      for (const QuantKernels& kernels : quant_kernels) {
-        if (kernels.layout->dtype == w.dtype) return product.RunQuantized(kernels);
-      }
+    const QuantKernels* quant = nullptr;
+    for (const QuantKernels& kernels : quant_kernels) {
+      if (kernels.layout->dtype == w.dtype) quant = &kernels;
     }
-    product.RunFloat();
+    if (quant != nullptr && x.type == ActivationType::kQ8) {
+      return product.RunQuantized(*quant);
+    }
+    product.RunFloat(quant);
   }
 
  private:
@@ -155,9 +155,9 @@ class MatMulOn {
     std::copy_n(sums, row_count % kGroupRowCount, y + size_t{group_count} * kGroupRowCount);
   }
 
-  void RunFloat() {
-    const bool lies_as_tiles =
-        w_.format == PackedFormat::kInterleaved8 && FindQuantLayout(w_.dtype) == nullptr;
+  // `quant`: null if the weights are floats.
+  void RunFloat(const QuantKernels* quant) {
+    const bool lies_as_tiles = quant == nullptr;
     const FloatKernels& kernels = FindFloatKernels(lies_as_tiles ? w_.dtype : DType::kF32);
     alignas(64) float tile[kFloatChunk * kGroupRowCount];
     for (uint32_t row = row_begin_; row < row_end_; row += kGroupRowCount) {
@@ -168,7 +168,7 @@ class MatMulOn {
           weights = w_.data + size_t{row} * w_.column_count * kernels.element_size_bytes +
                     size_t{begin} * kGroupRowCount * kernels.element_size_bytes;
         } else {
-          FillTile(row, begin, count, tile);
+          FillTile(*quant, (row - row_begin_) / kGroupRowCount, begin, count, tile);
         }
         MultiplyChunk(kernels, weights, row, begin, count);
       }
@@ -182,22 +182,18 @@ class MatMulOn {
     CHECK(false);
   }
 
-  // tile[8 * k + r] = W[row + r, begin + k].
-  void FillTile(uint32_t row, uint32_t begin, uint32_t count, float* tile) {
-    float values[kFloatChunk];
-    for (uint32_t r = 0; r < kGroupRowCount; ++r) {
-      if (row + r >= row_end_) {
-        std::fill_n(values, count, 0.0f);
-      } else if (w_.format == PackedFormat::kRaw) {
-        const uint64_t row_size_bytes = RowSizeBytes(w_.dtype, w_.column_count);
-        DequantizeRow(w_.dtype,
-                      w_.data + (row + r) * row_size_bytes + RowSizeBytes(w_.dtype, begin), count,
-                      values);
-      } else {
-        UnpackInterleaved<S::kByteDot>(w_, row + r, begin, count, values);
-      }
-      for (uint32_t k = 0; k < count; ++k) tile[k * kGroupRowCount + r] = values[k];
-    }
+  // tile[8 * k + r] = W[row + r, begin + k], by way of the tiles that 8-bit products take.
+  void FillTile(const QuantKernels& kernels, uint32_t group, uint32_t begin, uint32_t count,
+                float* tile) {
+    constexpr uint32_t kMostTileSizeBytes = 2 * 2 * kGroupRowCount * 4 + kStepCount<S> * 2 * 16;
+    alignas(64) std::byte tiles[kFloatChunk / kTileColumnCount * kMostTileSizeBytes];
+    const QuantLayout& layout = *kernels.layout;
+    DCHECK(kernels.unpacked_tile_size_bytes <= kMostTileSizeBytes);
+    kernels.unpack(
+        GroupAt(kernels, group) + size_t{begin} / layout.BlockLength() * layout.BlockSizeBytes(),
+        count / layout.BlockLength(), tiles);
+    TilesToFloats<S>(tiles, count / kTileColumnCount, kernels.unpacked_tile_size_bytes, layout,
+                     tile);
   }
 
   void MultiplyChunk(const FloatKernels& kernels, const std::byte* weights, uint32_t row,

@@ -85,6 +85,61 @@ void UnpackTiles(const std::byte* block, uint32_t block_count, std::byte* tiles)
   }
 }
 
+// Sixteen bytes (4 rows x 4 columns) or eight 16-bit lanes (4 rows x 2 columns) as vectors of one
+// column's 4 rows.
+template <class S>
+inline constexpr uint32_t kColumnsPerStep = S::kByteDot ? 4 : 2;
+
+template <class S>
+void StepToColumns(typename S::I quants, typename S::I offset,
+                   typename S::F (&columns)[kColumnsPerStep<S>]) {
+  if constexpr (S::kByteDot) {
+    const auto low = S::WidenLow8(quants), high = S::WidenHigh8(quants);
+    const typename S::I rows[4] = {S::WidenLow16(low), S::WidenHigh16(low), S::WidenLow16(high),
+                                   S::WidenHigh16(high)};
+#pragma clang loop unroll(full)
+    for (uint32_t row = 0; row < 4; ++row) columns[row] = S::FromInt(S::Sub32(rows[row], offset));
+    S::Transpose(columns);
+  } else {
+    const auto rows01 = S::FromInt(S::Sub32(S::WidenLow16(quants), offset));
+    const auto rows23 = S::FromInt(S::Sub32(S::WidenHigh16(quants), offset));
+    const auto even = S::ZipLow(rows01, rows23), odd = S::ZipHigh(rows01, rows23);
+    columns[0] = S::ZipLow(even, odd);
+    columns[1] = S::ZipHigh(even, odd);
+  }
+}
+
+// out[8 * k + r] = the weight of row r at column k of a group's unpacked tiles of any kind.
+template <class S>
+void TilesToFloats(const std::byte* tile, uint32_t tile_count, uint32_t tile_size_bytes,
+                   const QuantLayout& layout, float* out) {
+  constexpr uint32_t kQuantsSizeBytes = kStepCount<S> * 2 * 16;
+  const uint32_t sub_count = layout.SubBlockCount();
+  const auto offset = S::Splat32(layout.offset);
+  // f16 scales are 2^112 too small in a tile.
+  const auto factor = S::SplatF(layout.HasSubBlocks() ? 1.0f : 0x1p112f);
+  for (uint32_t i = 0; i < tile_count; ++i, tile += tile_size_bytes) {
+    const auto* scales = reinterpret_cast<const float*>(tile);
+    const auto* minima = scales + size_t{sub_count} * kGroupRowCount;
+    const std::byte* quants = tile + tile_size_bytes - kQuantsSizeBytes;
+    for (uint32_t step = 0; step < kStepCount<S>; ++step) {
+      const uint32_t sub = step * sub_count / kStepCount<S> * kGroupRowCount;
+      for (uint32_t half = 0; half < 2; ++half, quants += 16) {
+        typename S::F columns[kColumnsPerStep<S>];
+        StepToColumns<S>(S::LoadI(quants), offset, columns);
+        const auto scale = S::Mul(S::LoadF(scales + sub + half * 4), factor);
+        const auto minimum = S::Mul(S::LoadF(minima + sub + half * 4), factor);
+#pragma clang loop unroll(full)
+        for (uint32_t k = 0; k < kColumnsPerStep<S>; ++k) {
+          S::StoreF(out + k * kGroupRowCount + half * 4,
+                    S::Add(S::Mul(columns[k], scale), minimum));
+        }
+      }
+      out += kColumnsPerStep<S> * kGroupRowCount;
+    }
+  }
+}
+
 // What a product of unpacked tiles needs besides x and y.
 struct TileProduct {
   const std::byte* tiles;  // (group_count, tile_count)
