@@ -163,6 +163,12 @@ TEST(MemoryPlan, DoesNotUpdateInPlaceWhatIsReadLater) {
             plan.placements[graph->nodes[0].outputs[0]].arena);
 }
 
+GpuPipelineId MakePipeline(NullGpu* gpu, std::span<const GpuBufferBinding> bindings) {
+  std::vector<GpuAccess> access;
+  for (const GpuBufferBinding& binding : bindings) access.push_back(binding.access);
+  return *gpu->CreatePipeline({.name = "step", .wgsl = "", .bindings = access});
+}
+
 // A step's operands by buffer, as a GPU backend binds them: one buffer an arena, one for the
 // weights, one for the cache, one for the state that the host or the sampler writes.
 TEST(NullGpu, AcceptsEveryStepOfEveryFusedPlan) {
@@ -191,11 +197,12 @@ TEST(NullGpu, AcceptsEveryStepOfEveryFusedPlan) {
       }
       std::vector<GpuBufferBinding> bindings;
       for (const auto& [buffer, how] : access) bindings.push_back({buffer, how, 0, 4096});
-      const Result<GpuBindGroupId> group = gpu.CreateBindGroup(0, bindings);
+      const GpuPipelineId pipeline = MakePipeline(&gpu, bindings);
+      const Result<GpuBindGroupId> group = gpu.CreateBindGroup(pipeline, bindings);
       ASSERT_TRUE(group.ok()) << model << ": " << group.error().message;
-      dispatches.push_back({0, *group, 0, {1, 1, 1}});
+      dispatches.push_back({pipeline, *group, 0, {1, 1, 1}});
     }
-    ASSERT_TRUE(gpu.Submit(dispatches).ok());
+    ASSERT_TRUE(gpu.Submit(dispatches, {}).ok());
     EXPECT_EQ(gpu.counts().submits, 1u);
     EXPECT_EQ(gpu.counts().dispatches, plan.steps.size());
     EXPECT_EQ(gpu.counts().uploads, 0u);
@@ -208,7 +215,7 @@ TEST(NullGpu, RefusesWhatWebGpuRefuses) {
             ErrorCode::kOutOfMemory);
   const GpuBufferId buffer = *gpu.CreateBuffer(GpuBufferUsage::kWeights, 200 << 20);
   const auto bind = [&](std::vector<GpuBufferBinding> bindings) {
-    const auto group = gpu.CreateBindGroup(0, bindings);
+    const auto group = gpu.CreateBindGroup(MakePipeline(&gpu, bindings), bindings);
     return group.ok() ? std::string() : group.error().message;
   };
   EXPECT_EQ(bind({{buffer, GpuAccess::kRead, 0, 128 << 20}}), "");
@@ -223,8 +230,29 @@ TEST(NullGpu, RefusesWhatWebGpuRefuses) {
     nine.push_back({*gpu.CreateBuffer(GpuBufferUsage::kState, 4096), GpuAccess::kRead, 0, 256});
   }
   EXPECT_EQ(bind(nine), "Bind group has (9) storage buffers, the limit is (8).");
-  const GpuDispatch too_wide[] = {{0, 0, 0, {65'536, 1, 1}}};
-  EXPECT_FALSE(gpu.Submit(too_wide).ok());
+  const std::vector<GpuBufferBinding> one = {{buffer, GpuAccess::kRead, 0, 256}};
+  const GpuPipelineId pipeline = MakePipeline(&gpu, one);
+  const GpuBindGroupId group = *gpu.CreateBindGroup(pipeline, one);
+  const auto submit = [&](const GpuDispatch& dispatch) {
+    return gpu.Submit({&dispatch, 1}, {}).ok();
+  };
+  EXPECT_TRUE(submit({pipeline, group, 0, {65'535, 1, 1}}));
+  EXPECT_FALSE(submit({pipeline, group, 0, {65'536, 1, 1}}));
+  EXPECT_FALSE(submit({pipeline - 1, group, 0, {1, 1, 1}})) << "another pipeline's bind group";
+  const std::vector<GpuBufferBinding> written = {{buffer, GpuAccess::kReadWrite, 0, 256}};
+  EXPECT_FALSE(gpu.CreateBindGroup(pipeline, written).ok()) << "another access";
+}
+
+TEST(NullGpu, ReadbacksArriveWithTheirTicket) {
+  NullGpu gpu;
+  const GpuBufferId buffer = *gpu.CreateBuffer(GpuBufferUsage::kState, 4096);
+  uint32_t words[2] = {1, 2};
+  const GpuReadback inside = {buffer, 8, 4088, reinterpret_cast<std::byte*>(words)};
+  EXPECT_EQ(*gpu.Submit({}, {&inside, 1}), 1u);
+  EXPECT_EQ(gpu.last_done(), 1u);
+  EXPECT_EQ(words[0] | words[1], 0u);
+  const GpuReadback outside = {buffer, 12, 4088, reinterpret_cast<std::byte*>(words)};
+  EXPECT_FALSE(gpu.Submit({}, {&outside, 1}).ok());
 }
 
 }  // namespace

@@ -55,6 +55,27 @@ struct GpuDispatch {
   uint32_t workgroups[3];
 };
 
+// Entry point "main"; binding i of group 0 has access bindings[i]. A kUniform binding takes the
+// dispatch's params_offset_bytes as its dynamic offset.
+struct GpuPipelineSource {
+  std::string_view name;
+  std::string_view wgsl;
+  std::span<const GpuAccess> bindings;
+};
+
+// Bytes to be copied to linear memory once the submission's dispatches have run.
+struct GpuReadback {
+  GpuBufferId buffer;
+  uint32_t size_bytes;    // multiple of 4
+  uint64_t offset_bytes;  // multiple of 4
+  std::byte* destination;
+};
+
+// Submissions are numbered from 1 and end in order.
+using GpuTicket = uint32_t;
+
+enum class GpuPipelineState : uint8_t { kPending, kReady, kFailed };
+
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -63,13 +84,22 @@ class Gpu {
   // memory.
   virtual Result<GpuBufferId> CreateBuffer(GpuBufferUsage usage, uint64_t size_bytes) = 0;
   virtual void DestroyBuffer(GpuBufferId buffer) = 0;
-  virtual Result<GpuPipelineId> CreatePipeline(std::string_view name, std::string_view wgsl) = 0;
+  // Begins to compile; to be used when its state is kReady.
+  virtual Result<GpuPipelineId> CreatePipeline(const GpuPipelineSource& source) = 0;
+  virtual GpuPipelineState pipeline_state(GpuPipelineId pipeline) const = 0;
+  // May be made before the pipeline is ready.
   virtual Result<GpuBindGroupId> CreateBindGroup(GpuPipelineId pipeline,
                                                  std::span<const GpuBufferBinding> bindings) = 0;
+  virtual void DestroyBindGroup(GpuBindGroupId bind_group) = 0;
   virtual Status Upload(GpuBufferId buffer, uint64_t offset_bytes,
                         std::span<const std::byte> bytes) = 0;
-  // Encodes all dispatches in one pass and submits them.
-  virtual Status Submit(std::span<const GpuDispatch> dispatches) = 0;
+  // Encodes all dispatches in one pass and then the read-backs, and submits.
+  virtual Result<GpuTicket> Submit(std::span<const GpuDispatch> dispatches,
+                                   std::span<const GpuReadback> readbacks) = 0;
+  // The latest submission with read-backs whose bytes have all arrived, and so every one before it.
+  virtual GpuTicket last_done() const = 0;
+  // The first thing that went wrong outside a call: a pipeline, an allocation, a lost device.
+  virtual Status status() const = 0;
 };
 
 }  // namespace nonstop

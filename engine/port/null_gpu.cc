@@ -1,6 +1,9 @@
 #include "port/null_gpu.h"
 
+#include <cstring>
+
 #include "base/bytes.h"
+#include "base/check.h"
 
 namespace nonstop {
 
@@ -29,15 +32,20 @@ void NullGpu::DestroyBuffer(GpuBufferId buffer) {
   buffer_sizes_bytes_[buffer] = 0;
 }
 
-Result<GpuPipelineId> NullGpu::CreatePipeline(std::string_view, std::string_view) {
+Result<GpuPipelineId> NullGpu::CreatePipeline(const GpuPipelineSource& source) {
+  pipeline_access_.emplace_back(source.bindings.begin(), source.bindings.end());
   return counts_.pipelines++;
+}
+
+bool NullGpu::IsInside(GpuBufferId buffer, uint64_t offset_bytes, uint64_t size_bytes) const {
+  return buffer < buffer_sizes_bytes_.size() && offset_bytes <= buffer_sizes_bytes_[buffer] &&
+         size_bytes <= buffer_sizes_bytes_[buffer] - offset_bytes;
 }
 
 Status NullGpu::CheckBinding(const GpuBufferBinding& binding) const {
   const GpuLimits& limits = adapter_.limits;
-  if (binding.buffer >= buffer_sizes_bytes_.size() || binding.size_bytes == 0 ||
-      binding.offset_bytes > buffer_sizes_bytes_[binding.buffer] ||
-      binding.size_bytes > buffer_sizes_bytes_[binding.buffer] - binding.offset_bytes) {
+  if (binding.size_bytes == 0 ||
+      !IsInside(binding.buffer, binding.offset_bytes, binding.size_bytes)) {
     return MakeError(ErrorCode::kInternal, "Binding leaves buffer (%u).", binding.buffer);
   }
   if (binding.size_bytes > limits.max_storage_binding_size_bytes) {
@@ -53,9 +61,21 @@ Status NullGpu::CheckBinding(const GpuBufferBinding& binding) const {
   return {};
 }
 
-Result<GpuBindGroupId> NullGpu::CreateBindGroup(GpuPipelineId,
+Result<GpuBindGroupId> NullGpu::CreateBindGroup(GpuPipelineId pipeline,
                                                 std::span<const GpuBufferBinding> bindings) {
+  CHECK(pipeline < pipeline_access_.size());
+  const std::vector<GpuAccess>& access = pipeline_access_[pipeline];
+  if (bindings.size() != access.size()) {
+    return MakeError(ErrorCode::kInternal, "Bind group has (%zu) bindings, its pipeline (%zu).",
+                     bindings.size(), access.size());
+  }
   uint32_t storage_count = 0;
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (bindings[i].access != access[i]) {
+      return MakeError(ErrorCode::kInternal, "Binding (%zu) has another access than its pipeline.",
+                       i);
+    }
+  }
   for (const GpuBufferBinding& binding : bindings) {
     TRY(CheckBinding(binding));
     if (binding.access != GpuAccess::kUniform) ++storage_count;
@@ -71,13 +91,17 @@ Result<GpuBindGroupId> NullGpu::CreateBindGroup(GpuPipelineId,
                      "Bind group has (%u) storage buffers, the limit is (%u).", storage_count,
                      adapter_.limits.max_storage_buffers_per_stage);
   }
+  bind_group_pipelines_.push_back(pipeline);
   return counts_.bind_groups++;
+}
+
+void NullGpu::DestroyBindGroup(GpuBindGroupId bind_group) {
+  CHECK(bind_group < bind_group_pipelines_.size());
 }
 
 Status NullGpu::Upload(GpuBufferId buffer, uint64_t offset_bytes,
                        std::span<const std::byte> bytes) {
-  if (buffer >= buffer_sizes_bytes_.size() || offset_bytes > buffer_sizes_bytes_[buffer] ||
-      bytes.size() > buffer_sizes_bytes_[buffer] - offset_bytes) {
+  if (!IsInside(buffer, offset_bytes, bytes.size())) {
     return MakeError(ErrorCode::kInternal, "Upload leaves buffer (%u).", buffer);
   }
   ++counts_.uploads;
@@ -85,17 +109,31 @@ Status NullGpu::Upload(GpuBufferId buffer, uint64_t offset_bytes,
   return {};
 }
 
-Status NullGpu::Submit(std::span<const GpuDispatch> dispatches) {
+Result<GpuTicket> NullGpu::Submit(std::span<const GpuDispatch> dispatches,
+                                  std::span<const GpuReadback> readbacks) {
   for (const GpuDispatch& dispatch : dispatches) {
+    if (dispatch.bind_group >= bind_group_pipelines_.size() ||
+        bind_group_pipelines_[dispatch.bind_group] != dispatch.pipeline) {
+      return MakeError(ErrorCode::kInternal, "Dispatch has bind group (%u) of another pipeline.",
+                       dispatch.bind_group);
+    }
     for (uint32_t count : dispatch.workgroups) {
       if (count == 0 || count > adapter_.limits.max_workgroups_per_dimension) {
         return MakeError(ErrorCode::kInternal, "Dispatch has (%u) workgroups.", count);
       }
     }
   }
+  for (const GpuReadback& readback : readbacks) {
+    if (readback.size_bytes % 4 != 0 || readback.offset_bytes % 4 != 0 ||
+        !IsInside(readback.buffer, readback.offset_bytes, readback.size_bytes)) {
+      return MakeError(ErrorCode::kInternal, "Read-back leaves buffer (%u).", readback.buffer);
+    }
+    std::memset(readback.destination, 0, readback.size_bytes);
+    counts_.readback_bytes += readback.size_bytes;
+  }
   ++counts_.submits;
   counts_.dispatches += static_cast<uint32_t>(dispatches.size());
-  return {};
+  return counts_.submits;
 }
 
 }  // namespace nonstop

@@ -16,6 +16,7 @@ struct GpuCounts {
   uint64_t upload_bytes = 0;
   uint32_t submits = 0;
   uint32_t dispatches = 0;
+  uint64_t readback_bytes = 0;
 };
 
 class NullGpu final : public Gpu {
@@ -25,21 +26,30 @@ class NullGpu final : public Gpu {
   const GpuAdapter& adapter() const override { return adapter_; }
   Result<GpuBufferId> CreateBuffer(GpuBufferUsage usage, uint64_t size_bytes) override;
   void DestroyBuffer(GpuBufferId buffer) override;
-  Result<GpuPipelineId> CreatePipeline(std::string_view name, std::string_view wgsl) override;
+  Result<GpuPipelineId> CreatePipeline(const GpuPipelineSource& source) override;
+  GpuPipelineState pipeline_state(GpuPipelineId) const override { return GpuPipelineState::kReady; }
   Result<GpuBindGroupId> CreateBindGroup(GpuPipelineId pipeline,
                                          std::span<const GpuBufferBinding> bindings) override;
+  void DestroyBindGroup(GpuBindGroupId bind_group) override;
   Status Upload(GpuBufferId buffer, uint64_t offset_bytes,
                 std::span<const std::byte> bytes) override;
-  Status Submit(std::span<const GpuDispatch> dispatches) override;
+  // Read-backs arrive at once, as zeros.
+  Result<GpuTicket> Submit(std::span<const GpuDispatch> dispatches,
+                           std::span<const GpuReadback> readbacks) override;
+  GpuTicket last_done() const override { return counts_.submits; }
+  Status status() const override { return {}; }
 
   const GpuCounts& counts() const { return counts_; }
 
  private:
   Status CheckBinding(const GpuBufferBinding& binding) const;
+  bool IsInside(GpuBufferId buffer, uint64_t offset_bytes, uint64_t size_bytes) const;
 
   GpuAdapter adapter_;
   GpuCounts counts_;
-  std::vector<uint64_t> buffer_sizes_bytes_;  // 0: destroyed
+  std::vector<uint64_t> buffer_sizes_bytes_;             // 0: destroyed
+  std::vector<std::vector<GpuAccess>> pipeline_access_;  // of each pipeline's bindings
+  std::vector<GpuPipelineId> bind_group_pipelines_;
 };
 
 }  // namespace nonstop
