@@ -64,7 +64,7 @@ size_t AttentionScratchFloats(uint32_t query_head_count, uint32_t head_dim, uint
       query_head_count * token_count, head_dim);
   // The scores of a whole context: of every head in a partial result, of one in the reference.
   const size_t partial =
-      size_t{query_head_count} * (size_t{head_dim} + RoundUp(context_length, 4u) + 4);
+      size_t{query_head_count} * (size_t{head_dim} + RoundUp(context_length, 4u));
   return std::max(tile, partial);
 }
 

@@ -23,7 +23,8 @@ class PartialAttention {
       : args_(args),
         begin_(token_begin),
         end_(token_end),
-        score_stride_(RoundUp(token_end - token_begin, 4u) + 4),
+        first_(token_begin / 4 * 4),
+        score_stride_(RoundUp(token_end, 4u) - first_),
         partial_(partial),
         q_(args.scratch),
         scores_(args.scratch + size_t{args.query_head_count} * args.head_dim) {}
@@ -48,17 +49,17 @@ class PartialAttention {
   }
 
  private:
+  static constexpr uint32_t kStreamQuads = 8;
+
   template <uint32_t kHeadCount>
   void RunHeads(uint32_t first_head) {
-    for (uint32_t tile = begin_; tile < end_;) {
-      const uint32_t tile_end = std::min(end_, (tile / kKvTileTokens + 1) * kKvTileTokens);
-      for (uint32_t token = tile; token < tile_end; token += 4) {
-        ScoreTokens<kHeadCount>(first_head, token);
-      }
-      tile = tile_end;
+    for (uint32_t token = first_; token < end_;) {
+      const uint32_t page_end = std::min(end_, (token / kKvPageTokenCount + 1) * kKvPageTokenCount);
+      ScorePage<kHeadCount>(first_head, token, page_end);
+      token = page_end;
     }
     for (uint32_t head = first_head; head < first_head + kHeadCount; ++head) {
-      Softmax(Scores(head), Partial(head));
+      Softmax(Scores(head, begin_), Partial(head));
       std::fill_n(Partial(head), args_.head_dim, 0.0f);
     }
     for (uint32_t tile = begin_; tile < end_;) {
@@ -68,21 +69,40 @@ class PartialAttention {
     }
   }
 
-  float* Scores(uint32_t head) { return scores_ + size_t{head} * score_stride_; }
+  float* Scores(uint32_t head, uint32_t token) {
+    return scores_ + size_t{head} * score_stride_ + (token - first_);
+  }
   float* Partial(uint32_t head) {
     return partial_ + size_t{head} * (args_.head_dim + kPartialExtra);
   }
 
-  // One accumulator for each head and token: twelve of them hide the latency of the additions. Rows
-  // past the last token are those of the page's free places; their scores are not looked at.
+  // Tokens of one page. They are read as up to eight streams of 4 KiB or more, in turns, as
+  // processors fetch ahead only to the end of a page of memory.
+  template <uint32_t kHeadCount>
+  void ScorePage(uint32_t first_head, uint32_t begin, uint32_t end) {
+    const uint32_t quad_count = DivideRoundUp(end - begin, 4u);
+    const uint32_t stream_count = DivideRoundUp(quad_count, kStreamQuads);
+    const uint32_t length = DivideRoundUp(quad_count, stream_count);
+    for (uint32_t i = 0; i < length; ++i) {
+      for (uint32_t quad = i; quad < quad_count; quad += length) {
+        ScoreTokens<kHeadCount>(first_head, begin + quad * 4);
+      }
+    }
+  }
+
+  // One accumulator for each head and token: twelve of them hide the latency of the additions.
+  // `token` is a multiple of 4, so all four lie in one page; the scores of those outside the range
+  // are not looked at.
   template <uint32_t kHeadCount>
   void ScoreTokens(uint32_t first_head, uint32_t token) {
     const size_t row_size_bytes = size_t{args_.head_dim} * Row::kSizeBytes;
     const std::byte* keys = KvRowOf<Row>(args_, args_.k_offset_bytes, token);
+    const std::byte* values = KvRowOf<Row>(args_, args_.v_offset_bytes, token);
     const float* q = q_ + size_t{first_head} * args_.head_dim;
     F sums[kHeadCount][4];
     for (auto& head : sums) std::fill_n(head, 4, S::SplatF(0));
     for (uint32_t i = 0; i < args_.head_dim; i += 8, keys += 8 * Row::kSizeBytes) {
+      S::Touch(values + size_t{i} * 4 * Row::kSizeBytes);  // of the four tokens: AddValues' next
 #pragma clang loop unroll(full)
       for (uint32_t t = 0; t < 4; ++t) {
         const FloatPair<S> key = Row::Load(keys + t * row_size_bytes);
@@ -96,7 +116,7 @@ class PartialAttention {
     }
     const F factor = S::SplatF(Row::kFactor * args_.scale);
     for (uint32_t h = 0; h < kHeadCount; ++h) {
-      float* to = Scores(first_head + h) + (token - begin_);
+      float* to = Scores(first_head + h, token);
       S::Transpose(sums[h]);
       const F sum =
           S::Mul(factor, S::Add(S::Add(sums[h][0], sums[h][2]), S::Add(sums[h][1], sums[h][3])));
@@ -119,7 +139,7 @@ class PartialAttention {
   void AddValues(uint32_t first_head, uint32_t begin, uint32_t end) {
     const size_t row_size_bytes = size_t{args_.head_dim} * Row::kSizeBytes;
     const std::byte* values = KvRowOf<Row>(args_, args_.v_offset_bytes, begin);
-    const float* weights = Scores(first_head) + (begin - begin_);
+    const float* weights = Scores(first_head, begin);
     for (uint32_t i = 0; i < args_.head_dim; i += 8, values += 8 * Row::kSizeBytes) {
       FloatPair<S> sums[kHeadCount];
       for (auto& sum : sums) sum = {{S::SplatF(0), S::SplatF(0)}};
@@ -144,6 +164,7 @@ class PartialAttention {
 
   const AttentionArgs& args_;
   const uint32_t begin_, end_;
+  const uint32_t first_;  // whose score is kept
   const uint32_t score_stride_;
   float* const partial_;
   float* const q_;

@@ -27,6 +27,7 @@ struct Scalar {
   };
 
   // Memory; no alignment is needed.
+  static void Touch(const void*) {}  // a hint
   static I LoadI(const void* from) { return Copy<I>(from); }
   static void StoreI(void* to, I a) { std::memcpy(to, &a, sizeof(a)); }
   static I LoadSplat32(const void* from) { return Splat32(Copy<int32_t>(from)); }

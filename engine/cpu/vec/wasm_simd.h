@@ -18,6 +18,8 @@ struct WasmSimd {
   using I = v128_t;
   using F = v128_t;
 
+  // Brings a cache line in; the address must be one that may be read.
+  static void Touch(const void* from) { (void)*static_cast<const volatile uint32_t*>(from); }
   static I LoadI(const void* from) { return wasm_v128_load(from); }
   static void StoreI(void* to, I a) { wasm_v128_store(to, a); }
   static I LoadSplat32(const void* from) { return wasm_v128_load32_splat(from); }

@@ -25,6 +25,7 @@ struct X86 {
   using I = __m128i;
   using F = __m128;
 
+  static void Touch(const void* from) { _mm_prefetch(from, _MM_HINT_T0); }
   static I LoadI(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
   static void StoreI(void* to, I a) { _mm_storeu_si128(static_cast<__m128i*>(to), a); }
   static I LoadSplat32(const void* from) {
