@@ -127,6 +127,14 @@ describe('model files', { concurrency: 2 }, () => {
     fails(['hi', '--model', kTinyModel, '--template', pipe(t)], 'not_found', /not a file/));
   test('an endless device as cases', () =>
     fails(['score', '--model', kTinyModel, '--cases', '/dev/zero'], 'not_found', /not a file/));
+  test('an endless device as a prompt', () => {
+    const zeros = fs.openSync('/dev/zero', 'r');
+    const words = [kCli, '-', '--model', kTinyModel];
+    const { status, stderr } = spawnSync(kNode24, words, { stdio: [zeros, 'pipe', 'pipe'] });
+    fs.closeSync(zeros);
+    assert.equal(status, 2);
+    assert.match(String(stderr), /Standard input has more than \(67108864\) bytes/);
+  });
   test('a URL that is none', () =>
     fails(['hi', '--model', 'http://'], 'invalid_argument', /is no URL/));
   test('a URL with a secret, which is not repeated', () =>

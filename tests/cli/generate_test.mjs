@@ -153,6 +153,18 @@ async function localServer(t) {
 }
 
 describe('Ctrl-C', () => {
+  for (const words of [['-'], ['tokenize', '-']]) {
+    test(`ends the wait for a prompt from stdin (${words.join(' ')})`, async () => {
+      const { child, done } = start([...words, '--json', ...tiny], { input: null });
+      // It has read this, and waits for the rest.
+      await new Promise((resolve) => child.stdin.write('a'.repeat(1 << 20), resolve));
+      child.kill('SIGINT');
+      const { status, stdout } = await done;
+      assert.equal(status, 130);
+      assert.equal(JSON.parse(stdout).error.code, 'aborted');
+    });
+  }
+
   test('ends the tokens of a long text as an error', async (t) => {
     const bytes = fs.readFileSync(kTinyModel);
     const { server, url } = await localServer(t);

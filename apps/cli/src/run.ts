@@ -1,6 +1,7 @@
 // The verbs that load a model: generate, score, tokenize, plan. Arguments become a job, the job runs on
 // its host, and the result is printed.
 import fs from 'node:fs';
+import { addAbortSignal } from 'node:stream';
 import { EngineError, type LoadOptions, type TopTokens } from '../../../web/src/api/index.js';
 import { runOnHost, type HostName } from './hosts.js';
 import type { Job, JobEvent, JobResult, PromptData, RequestData, ScoreCase, Task } from './job.js';
@@ -14,7 +15,7 @@ export async function runModelVerb(args: Arguments, signal: AbortSignal): Promis
   const host: HostName = args.text('host') === 'chromium' ? 'chromium' : 'node';
   const model_name = args.text('model') ?? kDefaultModel;
   const as_json = args.flag('json');
-  const task = await makeTask(args);
+  const task = await makeTask(args, signal);
   const load = loadOptions(args, task);
   const download = new ProgressLine('Downloading', !as_json);
   const { source } = await resolveModel(model_name, {
@@ -87,14 +88,18 @@ function readText(file: string): string {
   }
 }
 
-async function makeTask(args: Arguments): Promise<Task> {
+async function makeTask(args: Arguments, signal: AbortSignal): Promise<Task> {
   switch (args.verb) {
     case 'score':
       return { verb: 'score', cases: scoreCases(args), top_logprobs: args.number('logprobs') ?? 0 };
     case 'tokenize': {
       const ids = args.ids('ids');
       if (ids) return { verb: 'detokenize', ids };
-      return { verb: 'tokenize', text: await promptText(args), special: !args.flag('no-special') };
+      return {
+        verb: 'tokenize',
+        text: await promptText(args, signal),
+        special: !args.flag('no-special'),
+      };
     }
     case 'plan':
       return {
@@ -104,24 +109,40 @@ async function makeTask(args: Arguments): Promise<Task> {
         part: oneOf(args.text('what'), ['graph', 'steps', 'memory']) ?? 'steps',
       };
     default:
-      return { verb: 'generate', prompt: await promptData(args), request: requestData(args) };
+      return {
+        verb: 'generate',
+        prompt: await promptData(args, signal),
+        request: requestData(args),
+      };
   }
 }
 
-async function promptText(args: Arguments): Promise<string> {
+async function promptText(args: Arguments, signal: AbortSignal): Promise<string> {
   const text = args.positional;
   if (text === undefined)
     throw new EngineError('invalid_argument', 'There is no text; see --help.');
-  if (text !== '-') return text;
+  return text === '-' ? readStdin(signal) : text;
+}
+
+/** Until its end; a stop, or a text without end, ends the wait. */
+async function readStdin(signal: AbortSignal): Promise<string> {
   if (fs.fstatSync(0).isDirectory()) {
     throw new EngineError('not_found', 'Standard input is a folder, not a text.');
   }
   const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
+  let size_bytes = 0;
+  for await (const chunk of addAbortSignal(signal, process.stdin)) {
+    const bytes = Buffer.from(chunk);
+    chunks.push(bytes);
+    size_bytes += bytes.length;
+    if (size_bytes <= kMaxTextBytes) continue;
+    const sentence = `Standard input has more than (${kMaxTextBytes}) bytes, the limit.`;
+    throw new EngineError('invalid_argument', sentence);
+  }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-async function promptData(args: Arguments): Promise<PromptData> {
+async function promptData(args: Arguments, signal: AbortSignal): Promise<PromptData> {
   const ids = args.ids('ids');
   const system = args.text('system');
   if (ids !== undefined && args.positional !== undefined) {
@@ -131,7 +152,7 @@ async function promptData(args: Arguments): Promise<PromptData> {
     throw new EngineError('invalid_argument', 'The option "--system" needs a chat template.');
   }
   if (ids !== undefined) return { kind: 'ids', ids };
-  const text = await promptText(args);
+  const text = await promptText(args, signal);
   return args.flag('raw') ? { kind: 'raw', text } : { kind: 'chat', text, system };
 }
 
