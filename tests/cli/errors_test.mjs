@@ -185,6 +185,23 @@ describe('the command line', { concurrency: 2 }, () => {
   test('a biased id outside the vocabulary', () =>
     fails(['--ids', '1', '--logit-bias', '999999=1', ...tiny], 'invalid_argument', /999999/));
   test('score without ids', () => fails(['score', ...tiny], 'invalid_argument', /--continue/));
+  test('score without a token to list', () =>
+    fails(
+      ['score', '--ids', '1', '--continue', '2', '--logprobs', '0', ...tiny],
+      'invalid_argument',
+      /at least one token of each step, not \(0\)/,
+    ));
+  for (const cases of [
+    '[{"ids":[4294967298],"continue":[3]}]',
+    '[{"ids":[3],"continue":[-4e9]}]',
+  ]) {
+    test(`cases with an id of more than 32 bits (${cases})`, (t) => {
+      const file = path.join(temporaryFolder(t), 'cases.json');
+      fs.writeFileSync(file, cases);
+      const words = ['score', '--cases', file, ...tiny];
+      return fails(words, 'invalid_argument', /\((4294967298|-4000000000)\) is no whole number/);
+    });
+  }
   test('cases that are no JSON', (t) => {
     const file = path.join(temporaryFolder(t), 'cases.json');
     fs.writeFileSync(file, '{');

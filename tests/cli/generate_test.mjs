@@ -246,6 +246,16 @@ describe('other verbs', () => {
     assert.deepEqual(json.steps[2].top_ids, want.ids);
   });
 
+  test('score: nothing continued has no steps, and a step has five tokens unless told', async () => {
+    const empty = await runJson(['score', '--ids', '1', '--continue', '', ...tiny]);
+    assert.deepEqual([empty.status, empty.json.steps], [0, []]);
+    const { json } = await runJson(['score', '--ids', '1', '--continue', '2,3', ...tiny]);
+    assert.deepEqual(
+      json.steps.map(({ top_ids }) => top_ids.length),
+      [5, 5],
+    );
+  });
+
   test("tokenize: llama.cpp's ids of the default model, both ways", async () => {
     const golden = JSON.parse(
       fs.readFileSync(path.join(kRoot, 'tests/data/golden_tokens.json'), 'utf8'),

@@ -10,6 +10,7 @@ import type { Arguments } from './parse.js';
 import { figuresLine, ProgressLine, replyObject } from './report.js';
 
 const kDefaultMaxTokens = 512;
+const kDefaultScoreLogprobs = 5;
 
 export async function runModelVerb(args: Arguments, signal: AbortSignal): Promise<number> {
   const host: HostName = args.text('host') === 'chromium' ? 'chromium' : 'node';
@@ -91,7 +92,11 @@ function readText(file: string): string {
 async function makeTask(args: Arguments, signal: AbortSignal): Promise<Task> {
   switch (args.verb) {
     case 'score':
-      return { verb: 'score', cases: scoreCases(args), top_logprobs: args.number('logprobs') ?? 0 };
+      return {
+        verb: 'score',
+        cases: scoreCases(args),
+        top_logprobs: args.number('logprobs') ?? kDefaultScoreLogprobs,
+      };
     case 'tokenize': {
       const ids = args.ids('ids');
       if (ids) return { verb: 'detokenize', ids };
