@@ -5,7 +5,7 @@ import { addAbortSignal } from 'node:stream';
 import { EngineError, type LoadOptions, type TopTokens } from '../../../web/src/api/index.js';
 import { runOnHost, type HostName } from './hosts.js';
 import type { Job, JobEvent, JobResult, PromptData, RequestData, ScoreCase, Task } from './job.js';
-import { kDefaultModel, resolveModel } from './models.js';
+import { forgetDamaged, kDefaultModel, resolveModel } from './models.js';
 import type { Arguments } from './parse.js';
 import { figuresLine, ProgressLine, replyObject } from './report.js';
 
@@ -19,14 +19,17 @@ export async function runModelVerb(args: Arguments, signal: AbortSignal): Promis
   const task = await makeTask(args, signal);
   const load = loadOptions(args, task);
   const download = new ProgressLine('Downloading', !as_json);
-  const { source } = await resolveModel(model_name, {
+  const resolved = await resolveModel(model_name, {
     use_cache: !args.flag('no-cache'),
     signal,
     onProgress: (loaded_bytes, total_bytes) => download.update({ loaded_bytes, total_bytes }),
   });
   download.clear();
-  const job: Job = { source, model_name, load, task };
-  const result = await runOnHost(host, job, makeTeller(as_json, args.flag('raw')), signal);
+  const job: Job = { source: resolved.source, model_name, load, task };
+  const tell = makeTeller(as_json, args.flag('raw'));
+  const result = await runOnHost(host, job, tell, signal).catch((thrown: unknown) => {
+    throw forgetDamaged(resolved, thrown);
+  });
   if (as_json) process.stdout.write(`${JSON.stringify(jsonObject(model_name, host, result))}\n`);
   else printResult(model_name, result);
   return isAborted(result) ? 130 : 0;
