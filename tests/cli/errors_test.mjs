@@ -144,6 +144,20 @@ describe('model files', { concurrency: 2 }, () => {
       /^((?!secret).)*$/,
     ));
   test('a folder', (t) => fails(['hi', '--model', temporaryFolder(t)], 'not_found', /not a file/));
+  test('serve offers what is a model only', async (t) => {
+    const folder = temporaryFolder(t);
+    const empty = path.join(folder, 'empty.gguf');
+    fs.writeFileSync(empty, '');
+    const serve = (model) => ['serve', '--port', '0', '--model', model];
+    await fails(serve(folder), 'not_found', /not a file/);
+    await fails(serve(empty), 'not_gguf', /empty/);
+    await fails(serve(path.join(folder, 'none.gguf')), 'not_found', /no file/);
+    fs.copyFileSync(
+      path.join(kTiny, 'split-00001-of-00003.gguf'),
+      path.join(folder, 'm-00001-of-00003.gguf'),
+    );
+    await fails(serve(path.join(folder, 'm-00001-of-00003.gguf')), 'not_found', /m-00002-of-00003/);
+  });
   test('one part of a split model is missing', async (t) => {
     const folder = temporaryFolder(t);
     for (const part of [1, 3]) {
@@ -322,6 +336,18 @@ describe('network and disk', () => {
     assert.ok(kept.equals(good));
     const direct = await runJson([...words, '--no-cache'], { env: { XDG_CACHE_HOME: '/nowhere' } });
     assert.deepEqual(direct.json.token_ids, first.json.token_ids);
+  });
+  test('a model that came cut is not kept', async (t) => {
+    let bytes = good.subarray(0, -1000);
+    const url = await serve(t, (_request, response) => response.end(bytes));
+    const env = { XDG_CACHE_HOME: temporaryFolder(t) };
+    const pattern = /deleted from the cache; the next run downloads it anew\.$/;
+    await fails(['--ids', '262', '--model', url], 'truncated', pattern, { env });
+    await fails(['serve', '--port', '0', '--model', url], 'truncated', pattern, { env });
+    assert.deepEqual(fs.readdirSync(path.join(env.XDG_CACHE_HOME, 'nonstop/models')), []);
+    bytes = good;
+    const words = ['--ids', '262', '--max-tokens', '1', '--model', url];
+    assert.equal((await runJson(words, { env })).status, 0);
   });
   test('a port in use', async (t) => {
     const url = await serve(t, sendModel);

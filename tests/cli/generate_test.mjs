@@ -13,6 +13,7 @@ import {
   runJson,
   start,
   temporaryFolder,
+  waitForOutput,
 } from './support.mjs';
 
 const tiny = ['--model', kTinyModel];
@@ -319,11 +320,53 @@ describe('other verbs', () => {
     const [first] = await (await fetch(`${url}models.json`)).json();
     assert.deepEqual(first, {
       name: 'llama_tied.gguf',
-      url: '/models/llama_tied.gguf',
+      url: '/models/0/llama_tied.gguf',
       size_bytes: fs.statSync(kTinyModel).size,
     });
     child.kill('SIGINT');
     assert.equal((await done).status, 0);
+  });
+
+  test('serve: each model is delivered under its own URL, whatever its name', async (t) => {
+    const folder = temporaryFolder(t);
+    const copy = (from, to) => {
+      const file = path.join(folder, to);
+      fs.copyFileSync(path.join(kTiny, from), file);
+      return file;
+    };
+    /** Serves `model` and gives the first offered one with the bytes behind its URL. */
+    const serve = async (model) => {
+      const env = { XDG_CACHE_HOME: folder };
+      const { child, done } = start(['serve', '--port', '0', '--model', model], { env });
+      t.after(() => child.kill('SIGINT'));
+      const [url] = await waitForOutput(child, /^http\S+/).catch(async () => {
+        throw new Error((await done).stderr);
+      });
+      const [first] = await (await fetch(`${url}models.json`)).json();
+      const get = async (at) => Buffer.from(await (await fetch(new URL(at, url))).arrayBuffer());
+      return { first, get };
+    };
+    const good = fs.readFileSync(kTinyModel);
+    // The name of the catalogue's file, and names that a URL would cut.
+    const names = ['smollm2-135m-instruct.gguf', 'a #1? 100%25.gguf'];
+    for (const name of names) {
+      const { first, get } = await serve(copy('llama_tied.gguf', name));
+      assert.deepEqual([first.name, first.size_bytes], [name, good.length]);
+      assert.ok((await get(first.url)).equals(good), name);
+    }
+    const parts = [1, 2, 3].map((part) => `split-0000${part}-of-00003.gguf`);
+    const [split] = parts.map((part) => copy(part, part));
+    const { first, get } = await serve(split);
+    const bytes = await Promise.all(
+      parts.map((_, i) => get(first.url.replace('00001', `0000${i + 1}`))),
+    );
+    parts.forEach((part, i) => assert.ok(bytes[i].equals(fs.readFileSync(path.join(kTiny, part)))));
+    assert.equal(first.size_bytes, Buffer.concat(bytes).length);
+    const { server, url } = await localServer(t);
+    server.on('request', (_request, response) => response.end(good));
+    const remote = await serve(url);
+    assert.equal(remote.first.name, 'm.gguf');
+    assert.ok((await remote.get(remote.first.url)).equals(good));
   });
 
   test('serve --json: one object with the URL, and nothing else', async () => {
