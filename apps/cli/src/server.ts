@@ -24,6 +24,9 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
+/** Not "localhost", which may be [::1] and there another program. Browsers trust it as much. */
+const kAddress = '127.0.0.1';
+
 const kTypes: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -72,7 +75,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const port = await listen(server, options.port);
   return {
     port,
-    url: `http://localhost:${port}/`,
+    url: `http://${kAddress}:${port}/`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -91,7 +94,7 @@ function listen(server: http.Server, port: number): Promise<number> {
         reject(new EngineError('storage', `Port (${port}) cannot be opened (${String(code)}).`));
       }
     });
-    server.listen(port, '127.0.0.1', () => {
+    server.listen(port, kAddress, () => {
       const address = server.address();
       resolve(typeof address === 'object' && address ? address.port : port);
     });
