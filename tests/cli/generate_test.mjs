@@ -415,6 +415,18 @@ describe('hosts', () => {
     assert.match(json.reason, /failed its self-test \(dot of \(1, 1, 0\) gave 8 instead of 4\)/);
   });
 
+  test('Chromium leaves nothing in the temporary folder, after an error either', async (t) => {
+    const env = { TMPDIR: temporaryFolder(t) };
+    for (const ids of ['262', '999999']) {
+      const { json } = await runJson(
+        ['--ids', ids, '--max-tokens', '1', '--host', 'chromium', ...tiny],
+        { env },
+      );
+      assert.equal('error' in json, ids === '999999');
+      assert.deepEqual(fs.readdirSync(env.TMPDIR), []);
+    }
+  });
+
   test('threads in Chromium, on the isolated page', async () => {
     const { json } = await runJson([...words, '--host', 'chromium', '--threads', '2']);
     assert.equal(json.threads, 2);

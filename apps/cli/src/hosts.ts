@@ -4,8 +4,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { BrowserContext } from 'playwright-core';
 import { EngineError } from '../../../web/src/api/index.js';
 import { isErrorCodeName } from '../../../web/src/wasm/error.js';
+import { withTimeout } from '../../../web/src/wasm/platform.js';
 import { runJob, type Job, type JobEvent, type JobResult, type JobSource } from './job.js';
 import { kRoot } from './models.js';
 import type {} from './page.js';
@@ -15,6 +17,7 @@ export type HostName = 'node' | 'chromium';
 
 const kWebDist = path.join(kRoot, 'web/dist');
 const kCliDist = path.join(kRoot, 'apps/cli/dist');
+const kCloseLimitMs = 10_000;
 
 export function runOnHost(
   host: HostName,
@@ -48,7 +51,7 @@ async function runInChromium(
   const { source } = served;
   const absolute: JobSource =
     source.kind === 'url' ? { kind: 'url', url: new URL(source.url, server.url).href } : source;
-  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-chromium-'));
+  const profile = makeProfile();
   try {
     return await drivePage(
       `${server.url}cli/page.html`,
@@ -59,7 +62,7 @@ async function runInChromium(
     );
   } finally {
     await server.close();
-    fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    removeProfile(profile);
   }
 }
 
@@ -71,7 +74,6 @@ async function drivePage(
   signal: AbortSignal,
 ): Promise<JobResult> {
   const context = await launchChromium(profile);
-  const close = () => void context.close().catch(() => {});
   try {
     const page = await context.newPage();
     const crashed = new Promise<never>((_, reject) => {
@@ -90,12 +92,28 @@ async function drivePage(
     const { code, message } = result.error;
     throw new EngineError(isErrorCodeName(code) ? code : 'internal', message);
   } finally {
-    close();
+    await closeChromium(context);
   }
 }
 
+/** A folder for launchChromium. */
+export function makeProfile(): string {
+  return fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-chromium-'));
+}
+
+/** Only after closeChromium: Chromium writes to it until its end. */
+export function removeProfile(profile: string): void {
+  fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+}
+
+/** Resolves when Chromium has ended; one that hangs is left to the end of this program. */
+export async function closeChromium(context: BrowserContext): Promise<void> {
+  const sentence = `Chromium did not end within ${kCloseLimitMs} ms.`;
+  await withTimeout(context.close(), kCloseLimitMs, sentence).catch(() => {});
+}
+
 /** Headless, with a profile folder of its own. */
-export async function launchChromium(profile: string) {
+export async function launchChromium(profile: string): Promise<BrowserContext> {
   const executablePath = process.env['NONSTOP_CHROMIUM'] || '/usr/bin/chromium';
   if (!fs.existsSync(executablePath)) {
     throw new EngineError('not_found', `There is no Chromium at "${executablePath}".`);
