@@ -57,6 +57,12 @@ describe('a reply', () => {
     assert.ok(json.load_ms > 0 && json.ttft_ms > 0 && json.decode_tok_s > 0);
   });
 
+  test('the verb may be named', async () => {
+    const words = ['hi', '--max-tokens', '3', ...greedy, ...tiny];
+    const { json } = await runJson(['generate', ...words]);
+    assert.deepEqual(json.token_ids, (await runJson(words)).json.token_ids);
+  });
+
   test('a seed decides the reply; without one it is random and told', async () => {
     const words = [
       '--ids',

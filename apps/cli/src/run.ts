@@ -126,9 +126,7 @@ async function makeTask(args: Arguments, signal: AbortSignal): Promise<Task> {
 }
 
 async function promptText(args: Arguments, signal: AbortSignal): Promise<string> {
-  const text = args.positional;
-  if (text === undefined)
-    throw new EngineError('invalid_argument', 'There is no text; see --help.');
+  const text = args.positional ?? '';
   return text === '-' ? readStdin(signal) : text;
 }
 
@@ -153,12 +151,6 @@ async function readStdin(signal: AbortSignal): Promise<string> {
 async function promptData(args: Arguments, signal: AbortSignal): Promise<PromptData> {
   const ids = args.ids('ids');
   const system = args.text('system');
-  if (ids !== undefined && args.positional !== undefined) {
-    throw new EngineError('invalid_argument', 'A prompt and --ids exclude each other.');
-  }
-  if (system !== undefined && (ids !== undefined || args.flag('raw'))) {
-    throw new EngineError('invalid_argument', 'The option "--system" needs a chat template.');
-  }
   if (ids !== undefined) return { kind: 'ids', ids };
   const text = await promptText(args, signal);
   return args.flag('raw') ? { kind: 'raw', text } : { kind: 'chat', text, system };
