@@ -102,6 +102,11 @@ describe('a reply', () => {
     assert.notEqual(without.json.token_ids[0], best);
     const forced = await runJson([...words, '--logit-bias', '77=1000']);
     assert.deepEqual(forced.json.token_ids, [77]);
+    const biases = ['77=1000', '78=1000', '77=0', '78=-inf'].flatMap((bias) => [
+      '--logit-bias',
+      bias,
+    ]);
+    assert.deepEqual((await runJson([...words, ...biases])).json.token_ids, [77]);
   });
 
   test('a stop string ends the reply before it', async () => {

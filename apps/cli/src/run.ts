@@ -162,7 +162,7 @@ function requestData(args: Arguments): RequestData {
     top_logprobs: args.number('logprobs') ?? 0,
     ignore_eos: args.flag('ignore-eos'),
     stop: args.texts('stop'),
-    logit_bias: Object.fromEntries(args.pairs('logit-bias')),
+    logit_bias: sumBiases(args.pairs('logit-bias')),
   };
   const names = [
     ...(['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty'] as const),
@@ -173,6 +173,13 @@ function requestData(args: Arguments): RequestData {
     if (value !== undefined) request[name] = value;
   }
   return request;
+}
+
+/** Several biases of one token add up, as in llama.cpp. */
+function sumBiases(pairs: readonly (readonly [id: number, bias: number])[]) {
+  const sums: Record<number, number> = {};
+  for (const [id, bias] of pairs) sums[id] = (sums[id] ?? 0) + bias;
+  return sums;
 }
 
 function scoreCases(args: Arguments): ScoreCase[] {
