@@ -21,6 +21,8 @@ async function fails(words, code, pattern, settings) {
   assert.equal(plain.status, statusOf(code), plain.stderr);
   assert.equal(plain.stdout, '');
   const [line, ...rest] = plain.stderr.trimEnd().split('\n');
+  assert.doesNotMatch(line, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  assert.ok(line.length < 2000);
   assert.deepEqual(rest, [], 'one line');
   assert.match(line, new RegExp(`^ERROR \\(${code}\\): .*[.?]$`));
   assert.match(line, pattern);
@@ -243,6 +245,11 @@ describe('chat templates', { concurrency: 2 }, () => {
     'doubling text':
       "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
     'its own refusal': "{{ raise_exception('no such role') }}",
+    'its own refusal, with control characters':
+      "{{ raise_exception('\x1b[2J\x07\u202e' ~ '\\n' ~ 'ERROR (ok): fine') }}",
+    'its own refusal, at length':
+      "{% set ns = namespace(s='ab') %}{% for i in range(19) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}" +
+      '{{ raise_exception(ns.s) }}',
     'a syntax error': '{% for %}',
     'a long source': 'x'.repeat(300_000),
   };

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { EngineError, type LoadOptions, type TopTokens } from '../../../web/src/api/index.js';
+import { printable } from '../../../web/src/wasm/error.js';
 import { runOnHost, type HostName } from './hosts.js';
 import type { Job, JobEvent, JobResult, PromptData, RequestData, ScoreCase, Task } from './job.js';
 import { forgetDamaged, kDefaultModel, resolveModel } from './models.js';
@@ -46,7 +47,8 @@ function makeTeller(as_json: boolean, quiet_notes: boolean): (event: JobEvent) =
     if (as_json) return;
     if (event.kind === 'progress') line.update(event.progress);
     else line.clear();
-    if (event.kind === 'note' && !quiet_notes) process.stderr.write(`${event.message}\n`);
+    if (event.kind === 'note' && !quiet_notes)
+      process.stderr.write(`${printable(event.message)}\n`);
     if (event.kind === 'text') process.stdout.write(event.text);
   };
 }
@@ -237,7 +239,7 @@ function printResult(model: string, { surroundings, outcome }: JobResult): void 
   switch (outcome.verb) {
     case 'generate':
       process.stdout.write('\n');
-      process.stderr.write(`${figuresLine(model, surroundings, outcome.result)}\n`);
+      process.stderr.write(`${printable(figuresLine(model, surroundings, outcome.result))}\n`);
       return;
     case 'score':
       outcome.cases.forEach(({ steps }, i) => {
@@ -248,14 +250,18 @@ function printResult(model: string, { surroundings, outcome }: JobResult): void 
     case 'tokenize':
       process.stdout.write(tokenLines(outcome));
       return;
-    default:
+    case 'plan':
+      // Its lines are ours; names in them are the model's.
+      process.stdout.write(`${outcome.text.trimEnd().split('\n').map(printable).join('\n')}\n`);
+      return;
+    case 'detokenize':
       process.stdout.write(outcome.text.endsWith('\n') ? outcome.text : `${outcome.text}\n`);
   }
 }
 
 /** All lines in one text: a write for each would keep Ctrl-C waiting. */
 function tokenLines({ ids, pieces }: { ids: number[]; pieces: string[] }): string {
-  return ids.map((id, i) => `${id}\t${JSON.stringify(pieces[i] ?? '')}\n`).join('');
+  return ids.map((id, i) => `${id}\t${printable(JSON.stringify(pieces[i] ?? ''))}\n`).join('');
 }
 
 function scoreLine(index: number, { top_ids, top_logprobs }: TopTokens): string {

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Engine, EngineError } from '../../../web/src/api/index.js';
+import { printable } from '../../../web/src/wasm/error.js';
 import { splitUrls } from './download.js';
 import { forgetDamaged, kDefaultModel, kRoot, readCatalogue, resolveModel } from './models.js';
 import type { Arguments } from './parse.js';
@@ -100,7 +101,9 @@ export async function serve(args: Arguments, signal: AbortSignal): Promise<numbe
 function announce(url: string, models: readonly ServedModel[], as_json: boolean): void {
   process.stdout.write(`${as_json ? JSON.stringify({ url }) : url}\n`);
   if (as_json) return;
-  process.stderr.write(`Serving the chat page; Ctrl-C stops. Models: ${names(models)}.\n`);
+  process.stderr.write(
+    `Serving the chat page; Ctrl-C stops. Models: ${printable(names(models))}.\n`,
+  );
 }
 
 function names(models: readonly ServedModel[]): string {
