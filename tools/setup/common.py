@@ -6,6 +6,7 @@ Set-up talks on stderr only, so that `./run --json` can keep stdout for its one 
 import hashlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -33,7 +34,44 @@ def shown(command):
     return " ".join(str(word) for word in command)
 
 
-def run(command, purpose, cwd=ROOT, env=None):
+# What pip, npm and apt say of a network that is not there, and what it means.
+NETWORK_CLUES = (
+    (
+        r"name resolution|Name or service not known|Temporary failure resolving|Could not resolve"
+        r"|ENOTFOUND|EAI_AGAIN|getaddrinfo",
+        "the name of a server could not be resolved",
+    ),
+    (r"Network is unreachable|No route to host|ENETUNREACH|EHOSTUNREACH", "no network is reachable"),
+    (
+        r"Connection refused|ECONNREFUSED|Could not connect to|Cannot connect to proxy",
+        "a server or proxy refused the connection",
+    ),
+    (r"timed out|ETIMEDOUT", "a server did not answer in time"),
+)
+
+
+def network_cause(output):
+    """Why a download failed, where the network was the cause; else None."""
+    for pattern, cause in NETWORK_CLUES:
+        if re.search(pattern, output):
+            return cause
+    return None
+
+
+def failure(purpose, status, output, downloads):
+    cause = network_cause(output) if downloads else None
+    if cause:
+        return SetupError(
+            f"{purpose} failed: {cause}. Set-up needs the network once; check the connection and "
+            "the proxy settings, then try again."
+        )
+    return SetupError(
+        f"{purpose} failed with status ({status}); .deps/setup.log has the command and its output.",
+        output.strip(),
+    )
+
+
+def run(command, purpose, cwd=ROOT, env=None, downloads=False):
     """Runs a command quietly. Its output is kept in .deps/setup.log and shown if it fails."""
     command = [str(word) for word in command]
     environment = dict(os.environ)
@@ -54,10 +92,7 @@ def run(command, purpose, cwd=ROOT, env=None):
     with (DEPS / "setup.log").open("a", encoding="utf-8") as log:
         log.write(f"$ {shown(command)}\n{output}(status {done.returncode})\n")
     if done.returncode != 0:
-        raise SetupError(
-            f"{purpose} failed: `{shown(command)}` ended with status ({done.returncode}).",
-            output.strip(),
-        )
+        raise failure(purpose, done.returncode, output, downloads)
     return output
 
 

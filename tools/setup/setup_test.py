@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -152,6 +153,37 @@ class Failures(unittest.TestCase):
 
     def test_without_json_stdout_is_empty(self):
         self.assertEqual(self.fail(common.SetupError("It broke."), False)[0], "")
+
+    def test_no_network_is_one_sentence_that_says_so(self):
+        outputs = {
+            "NewConnectionError: [Errno -3] Temporary failure in name resolution')\n"
+            "ERROR: No matching distribution found for x==1": "name of a server could not be resolved",
+            "npm error code ENOTFOUND": "name of a server could not be resolved",
+            "npm error code ECONNREFUSED": "refused the connection",
+            "E: Failed to fetch http://x  Could not connect to x:80": "refused the connection",
+            "[Errno 101] Network is unreachable": "no network is reachable",
+        }
+        for output, cause in outputs.items():
+            error = common.failure('Downloading "x==1"', 1, output, downloads=True)
+            self.assertRegex(error.message, rf'^Downloading "x==1" failed: .*{cause}. Set-up needs')
+            self.assertEqual(error.tail, "")
+        # What is compiled may say such words of itself.
+        error = common.failure("Compiling", 1, "getaddrinfo", downloads=False)
+        self.assertRegex(error.message, r"^Compiling failed with status \(1\);")
+        self.assertEqual(error.tail, "getaddrinfo")
+
+    def test_pip_without_a_network(self):
+        """The real pip, whose index has no server behind it."""
+        pin = {"project": "x", "version": "1", "file": "x.whl", "size_bytes": 1, "sha256": "0" * 64}
+        pins = {"wheels": {"x": pin}}
+        env = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_CONFIG_FILE": os.devnull}
+        env |= {name: "" for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")}
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.object(wheels, "DOWNLOADS", pathlib.Path(folder)):
+                with unittest.mock.patch.dict(os.environ, env), redirect_stderr(io.StringIO()):
+                    with self.assertRaisesRegex(common.SetupError, "refused the connection"):
+                        wheels.fetch(pins, "x")
+            self.assertEqual(os.listdir(folder), [])
 
     def test_missing_packages_without_rights_name_the_command(self):
         with unittest.mock.patch.multiple(
