@@ -7,6 +7,7 @@ import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = ROOT / ".deps"
 DOWNLOADS = DEPS / "downloads"
+END_LIMIT_S = 5
 
 
 class SetupError(Exception):
@@ -71,28 +73,47 @@ def failure(purpose, status, output, downloads):
     )
 
 
-def run(command, purpose, cwd=ROOT, env=None, downloads=False):
-    """Runs a command quietly. Its output is kept in .deps/setup.log and shown if it fails."""
+def output_of(child, whole):
+    """A child in a process group of its own, which Ctrl-C does not reach: it is ended here, or
+    awaited where it must not be cut."""
+    try:
+        return child.communicate()[0]
+    except KeyboardInterrupt:
+        if whole:
+            say("stopping after the step under way, which must not be cut …")
+            child.communicate()
+            raise
+        os.killpg(child.pid, signal.SIGTERM)
+        try:
+            child.communicate(timeout=END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+        raise
+
+
+def run(command, purpose, cwd=ROOT, env=None, downloads=False, whole=False):
+    """Runs a command quietly. Its output is kept in .deps/setup.log and shown if it fails. Ctrl-C
+    ends it, or with `whole` waits for it."""
     command = [str(word) for word in command]
     environment = dict(os.environ)
     environment.update(env or {})
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             command,
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            check=False,
+            process_group=0,
         )
     except OSError as error:
         raise SetupError(f"{purpose} failed: `{shown(command)}` did not start ({error}).") from error
-    output = done.stdout.decode("utf-8", "replace")
+    output = output_of(child, whole).decode("utf-8", "replace")
     with (DEPS / "setup.log").open("a", encoding="utf-8") as log:
-        log.write(f"$ {shown(command)}\n{output}(status {done.returncode})\n")
-    if done.returncode != 0:
-        raise failure(purpose, done.returncode, output, downloads)
+        log.write(f"$ {shown(command)}\n{output}(status {child.returncode})\n")
+    if child.returncode != 0:
+        raise failure(purpose, child.returncode, output, downloads)
     return output
 
 

@@ -56,6 +56,7 @@ def install(packages):
                 [*apt, "install", "-y", "--no-install-recommends", *missing],
                 "Installing system packages",
                 downloads=True,
+                whole=True,
             )
     for package, path in packages.items():
         if not os.path.exists(path):
