@@ -438,6 +438,27 @@ describe('hosts', () => {
     }
   });
 
+  test('Chromium reads a model from a plain server, split too', async (t) => {
+    const { server, url } = await localServer(t);
+    server.on('request', (request, response) => {
+      const { pathname, search } = new URL(request.url, url);
+      const file = path.join(kTiny, path.basename(pathname));
+      if (search !== '?key=1' || !fs.existsSync(file)) response.writeHead(404).end();
+      else response.end(fs.readFileSync(file));
+    });
+    for (const name of ['llama_tied.gguf', 'split-00001-of-00003.gguf']) {
+      const some = ['--ids', kIds, '--max-tokens', '3', ...greedy, '--threads', '2'];
+      const base = await runJson([...some, '--model', path.join(kTiny, name)]);
+      const where = ['--no-cache', '--host', 'chromium'];
+      const remote = new URL(`${name}?key=1`, url).href;
+      const { json } = await runJson([...some, '--model', remote, ...where]);
+      assert.deepEqual([json.token_ids, json.threads], [base.json.token_ids, 2]);
+      const { json: none } = await runJson([...some, '--model', `${remote}0`, ...where]);
+      assert.match(none.error.message, new RegExp(`no file at "${remote.replace('?', '.')}0"`));
+      assert.equal(none.error.code, 'not_found');
+    }
+  });
+
   test('threads in Chromium, on the isolated page', async () => {
     const { json } = await runJson([...words, '--host', 'chromium', '--threads', '2']);
     assert.equal(json.threads, 2);

@@ -5,13 +5,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { BrowserContext } from 'playwright-core';
-import { EngineError } from '../../../web/src/api/index.js';
+import { EngineError, toEngineError } from '../../../web/src/api/index.js';
+import { sourceName } from '../../../web/src/storage/source.js';
 import { isErrorCodeName } from '../../../web/src/wasm/error.js';
 import { withTimeout } from '../../../web/src/wasm/platform.js';
 import { runJob, type Job, type JobEvent, type JobResult, type JobSource } from './job.js';
 import { kRoot } from './models.js';
 import type {} from './page.js';
-import { startServer } from './server.js';
+import { startServer, type RemoteFile } from './server.js';
 
 export type HostName = 'node' | 'chromium';
 
@@ -29,12 +30,22 @@ export function runOnHost(
   return runJob(job, pathToFileURL(path.join(kWebDist, 'worker.mjs')).href, tell, signal);
 }
 
-/** Model files become URLs of the server; the names of split files are kept. */
-function servedSource(source: JobSource): { source: JobSource; folders: Record<string, string> } {
-  if (source.kind !== 'file') return { source, folders: {} };
-  const folder = path.dirname(source.path);
-  const url = `/model/${encodeURIComponent(path.basename(source.path))}`;
-  return { source: { kind: 'url', url }, folders: { '/model/': folder } };
+interface ServedModel {
+  /** Below the server's URL. */
+  path: string;
+  folders: Record<string, string>;
+  remote: RemoteFile | undefined;
+}
+
+/** The page reads every model from our server, under its own name: those of split files are known. */
+function servedModel(source: JobSource): ServedModel {
+  if (source.kind === 'file') {
+    const name = encodeURIComponent(path.basename(source.path));
+    const folders = { '/model/': path.dirname(source.path) };
+    return { path: `model/${name}`, folders, remote: undefined };
+  }
+  const name = new URL(source.url).pathname.replace(/^.*\//, '');
+  return { path: `remote/${name}`, folders: {}, remote: { prefix: '/remote/', url: source.url } };
 }
 
 async function runInChromium(
@@ -42,24 +53,26 @@ async function runInChromium(
   tell: (event: JobEvent) => void,
   signal: AbortSignal,
 ): Promise<JobResult> {
-  const served = servedSource(job.source);
+  const model = servedModel(job.source);
   const server = await startServer({
     port: 0,
-    folders: { '/nonstop/': kWebDist, '/cli/': kCliDist, ...served.folders },
+    folders: { '/nonstop/': kWebDist, '/cli/': kCliDist, ...model.folders },
     files: {},
+    remote: model.remote,
   });
-  const { source } = served;
-  const absolute: JobSource =
-    source.kind === 'url' ? { kind: 'url', url: new URL(source.url, server.url).href } : source;
+  const url = server.url + model.path;
   const profile = makeProfile();
   try {
     return await drivePage(
       `${server.url}cli/page.html`,
-      { ...job, source: absolute },
+      { ...job, source: { kind: 'url', url } },
       profile,
       tell,
       signal,
     );
+  } catch (thrown) {
+    const { code, message } = toEngineError(thrown);
+    throw new EngineError(code, message.replaceAll(url, sourceName(job.source)), { cause: thrown });
   } finally {
     await server.close();
     removeProfile(profile);
