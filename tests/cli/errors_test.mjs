@@ -250,6 +250,7 @@ describe('chat templates', { concurrency: 2 }, () => {
     'its own refusal, at length':
       "{% set ns = namespace(s='ab') %}{% for i in range(19) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}" +
       '{{ raise_exception(ns.s) }}',
+    'no text': '{# nothing #}',
     'a syntax error': '{% for %}',
     'a long source': 'x'.repeat(300_000),
   };
