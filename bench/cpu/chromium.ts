@@ -1,9 +1,11 @@
 // Subjects that run in pages of one Chromium: each has a page of its own, on a server of ours.
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
-import { launchChromium } from '../../apps/cli/src/hosts.js';
+import {
+  closeChromium,
+  launchChromium,
+  makeProfile,
+  removeProfile,
+} from '../../apps/cli/src/hosts.js';
 import { startServer, type RunningServer } from '../../apps/cli/src/server.js';
 import { EngineError } from '../../web/src/api/index.js';
 import type { Case, Sample } from './cases.js';
@@ -28,11 +30,11 @@ export class Chromium {
   }
 
   static async open(): Promise<Chromium> {
-    const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-bench-'));
+    const profile = makeProfile();
     try {
       return new Chromium(profile, await launchChromium(profile));
     } catch (thrown) {
-      fs.rmSync(profile, { recursive: true, force: true });
+      removeProfile(profile);
       throw thrown;
     }
   }
@@ -66,9 +68,9 @@ export class Chromium {
   }
 
   async close(): Promise<void> {
-    await this.#context.close().catch(() => {});
+    await closeChromium(this.#context);
     for (const server of this.#servers) await server.close();
-    fs.rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
+    removeProfile(this.#profile);
   }
 }
 

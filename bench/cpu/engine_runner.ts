@@ -31,8 +31,13 @@ export class EngineRunner implements Runner {
       device: 'cpu',
       workerUrl: worker_url,
     });
-    const ids = await engine.tokenize(promptText(kPromptWords), { add_special: false });
-    return new EngineRunner(engine, ids);
+    try {
+      const ids = await engine.tokenize(promptText(kPromptWords), { add_special: false });
+      return new EngineRunner(engine, ids);
+    } catch (thrown) {
+      await engine.close();
+      throw thrown;
+    }
   }
 
   async run(one: Case): Promise<Sample> {

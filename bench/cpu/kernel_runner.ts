@@ -30,9 +30,15 @@ export class KernelRunner implements Runner {
     const runner = new KernelRunner(spawnWorker(url, 'nonstop-engine'));
     const name = moduleFileName({ build, shared: threads > 1 }).replace('nonstop-', 'bench-');
     const start = { module_url: new URL(name, url).href, thread_count: threads };
-    await runner.#next(() => {});
-    await runner.#next(() => runner.#worker.post({ kind: 'start', start }));
-    return runner;
+    try {
+      await runner.#next(() => {});
+      await runner.#next(() => runner.#worker.post({ kind: 'start', start }));
+      return runner;
+    } catch (thrown) {
+      // It holds the program until it is ended.
+      await runner.close();
+      throw thrown;
+    }
   }
 
   async run(one: Case): Promise<Sample> {

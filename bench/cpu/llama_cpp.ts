@@ -40,8 +40,13 @@ export class LlamaCppRunner implements Runner {
     // A group of its own: Ctrl-C is for us, and we end it.
     const child = spawn(setup.python, words, { stdio: 'pipe', detached: true });
     const runner = new LlamaCppRunner(child);
-    await runner.#next(() => {});
-    return runner;
+    try {
+      await runner.#next(() => {});
+      return runner;
+    } catch (thrown) {
+      await runner.close();
+      throw thrown;
+    }
   }
 
   async run(one: Case): Promise<Sample> {

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Arguments } from '../../apps/cli/src/parse.js';
 import { EngineError } from '../../web/src/api/index.js';
+import { printable } from '../../web/src/wasm/error.js';
 import { describeSetup } from './cases.js';
 import { describeMachine, loadAverage, readRevision } from './environment.js';
 import { findModel, kAllModels, kQuickModels, type BenchModel } from './models.js';
@@ -192,6 +193,7 @@ function print({ rows, failures }: Outcome, to_stderr: boolean): void {
   const ratios = formatRatios(rows);
   stream.write(`${formatRows(rows)}\n${ratios === '' ? '' : `\n${ratios}\n`}`);
   for (const { model, what, setup, message } of failures) {
-    process.stderr.write(`FAILED: ${model}, ${what}, ${describeSetup(setup)}: ${message}\n`);
+    const text = `${model}, ${what}, ${describeSetup(setup)}: ${message}`;
+    process.stderr.write(`FAILED: ${printable(text)}\n`);
   }
 }

@@ -108,13 +108,21 @@ class Taker {
       // What did not answer in time will not answer the next question either.
       const is_lost = step.what === kStart || toEngineError(thrown).code === 'timeout';
       this.#failed.add(is_lost ? key : `${step.what} ${key}`);
+      if (is_lost) await this.#end(key);
     }
+  }
+
+  /** A lost subject must neither compute beside the others nor hold the program. */
+  async #end(key: string): Promise<void> {
+    const runner = this.#runners.get(key);
+    this.#runners.delete(key);
+    await runner?.close();
   }
 
   /** Ready means warm: a short case of each kind has run, so that the compilers are done. */
   async #start({ setup }: Step, key: string): Promise<void> {
     const runner = await this.#options.start(setup);
-    if (this.#options.signal.aborted) return runner.close();
+    if (this.#options.signal.aborted || this.#failed.has(key)) return runner.close();
     this.#runners.set(key, runner);
     for (const { one, setups } of this.#cases.values()) {
       if (!setups.some((other) => setupKey(other) === key)) continue;

@@ -123,3 +123,15 @@ test('time left: as long as last time, else the average', () => {
   left.note(step('a'), 3);
   expect(left.estimate([step('a')])).toBe(3);
 });
+
+test('a subject that fails while it gets ready is closed before the others are measured', async () => {
+  const { log, failures } = await record(
+    [{ what: 'decode-0', one: { ...kDecode, context: 0 }, setups: [setup(1), setup(2)] }],
+    async (_, threads) => {
+      if (threads === 1) throw new Error('It broke.');
+      return { 'tok/s': 5 };
+    },
+  );
+  expect(failures).toEqual([{ what: 'start', setup: setup(1), message: 'It broke.' }]);
+  expect(log).toEqual(['decode 1', 'close 1', 'decode 2', 'decode 2', 'decode 2', 'close 2']);
+});

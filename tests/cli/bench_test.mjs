@@ -1,10 +1,10 @@
 // ./run bench cpu on a tiny model: every row is there, finite and in its unit. What it measures there is
-// of no interest. The modules of the kernels are built by the tier `modules`.
+// of no interest.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { kTinyModel, run, start, temporaryFolder } from './support.mjs';
+import { kRoot, kTinyModel, run, start, temporaryFolder } from './support.mjs';
 
 const words = ['bench', 'cpu', '--quick', '--model', kTinyModel];
 
@@ -80,6 +80,26 @@ describe('bench cpu', () => {
     );
     assert.equal(versions.chromium, null);
     assert.match(stderr, /^model +what/m);
+  });
+
+  test('a subject that does not start is named, and the program ends', async (context) => {
+    // The built program elsewhere, without the modules of the kernels.
+    const root = temporaryFolder(context);
+    for (const folder of ['apps/cli/dist', 'web/dist', 'bench/dist']) {
+      fs.cpSync(path.join(kRoot, folder), path.join(root, folder), {
+        recursive: true,
+        filter: (file) => !/bench-[^/]*\.wasm$/.test(file),
+      });
+    }
+    fs.mkdirSync(path.join(root, 'tools'));
+    fs.copyFileSync(path.join(kRoot, 'tools/pins.json'), path.join(root, 'tools/pins.json'));
+    fs.symlinkSync(path.join(kRoot, 'node_modules'), path.join(root, 'node_modules'));
+    const some = ['--host', 'node', '--threads', '1', '--only', 'read', '--json', '-'];
+    const cli = path.join(root, 'apps/cli/dist/cli.mjs');
+    const { status, signal, stdout, stderr } = await run([...words, ...some], { cli });
+    assert.deepEqual([status, signal], [1, null]);
+    assert.match(stderr, /^FAILED: llama_tied\.gguf, start, .*bench-relaxed\.wasm/m);
+    assert.equal(JSON.parse(stdout).failures.length, 1);
   });
 
   test('Ctrl-C ends it and keeps what there is', async (context) => {

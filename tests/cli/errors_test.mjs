@@ -21,6 +21,8 @@ async function fails(words, code, pattern, settings) {
   assert.equal(plain.status, statusOf(code), plain.stderr);
   assert.equal(plain.stdout, '');
   const [line, ...rest] = plain.stderr.trimEnd().split('\n');
+  assert.doesNotMatch(line, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  assert.ok(line.length < 2000);
   assert.deepEqual(rest, [], 'one line');
   assert.match(line, new RegExp(`^ERROR \\(${code}\\): .*[.?]$`));
   assert.match(line, pattern);
@@ -127,6 +129,14 @@ describe('model files', { concurrency: 2 }, () => {
     fails(['hi', '--model', kTinyModel, '--template', pipe(t)], 'not_found', /not a file/));
   test('an endless device as cases', () =>
     fails(['score', '--model', kTinyModel, '--cases', '/dev/zero'], 'not_found', /not a file/));
+  test('an endless device as a prompt', () => {
+    const zeros = fs.openSync('/dev/zero', 'r');
+    const words = [kCli, '-', '--model', kTinyModel];
+    const { status, stderr } = spawnSync(kNode24, words, { stdio: [zeros, 'pipe', 'pipe'] });
+    fs.closeSync(zeros);
+    assert.equal(status, 2);
+    assert.match(String(stderr), /Standard input has more than \(67108864\) bytes/);
+  });
   test('a URL that is none', () =>
     fails(['hi', '--model', 'http://'], 'invalid_argument', /is no URL/));
   test('a URL with a secret, which is not repeated', () =>
@@ -136,6 +146,20 @@ describe('model files', { concurrency: 2 }, () => {
       /^((?!secret).)*$/,
     ));
   test('a folder', (t) => fails(['hi', '--model', temporaryFolder(t)], 'not_found', /not a file/));
+  test('serve offers what is a model only', async (t) => {
+    const folder = temporaryFolder(t);
+    const empty = path.join(folder, 'empty.gguf');
+    fs.writeFileSync(empty, '');
+    const serve = (model) => ['serve', '--port', '0', '--model', model];
+    await fails(serve(folder), 'not_found', /not a file/);
+    await fails(serve(empty), 'not_gguf', /empty/);
+    await fails(serve(path.join(folder, 'none.gguf')), 'not_found', /no file/);
+    fs.copyFileSync(
+      path.join(kTiny, 'split-00001-of-00003.gguf'),
+      path.join(folder, 'm-00001-of-00003.gguf'),
+    );
+    await fails(serve(path.join(folder, 'm-00001-of-00003.gguf')), 'not_found', /m-00002-of-00003/);
+  });
   test('one part of a split model is missing', async (t) => {
     const folder = temporaryFolder(t);
     for (const part of [1, 3]) {
@@ -177,6 +201,23 @@ describe('the command line', { concurrency: 2 }, () => {
   test('a biased id outside the vocabulary', () =>
     fails(['--ids', '1', '--logit-bias', '999999=1', ...tiny], 'invalid_argument', /999999/));
   test('score without ids', () => fails(['score', ...tiny], 'invalid_argument', /--continue/));
+  test('score without a token to list', () =>
+    fails(
+      ['score', '--ids', '1', '--continue', '2', '--logprobs', '0', ...tiny],
+      'invalid_argument',
+      /at least one token of each step, not \(0\)/,
+    ));
+  for (const cases of [
+    '[{"ids":[4294967298],"continue":[3]}]',
+    '[{"ids":[3],"continue":[-4e9]}]',
+  ]) {
+    test(`cases with an id of more than 32 bits (${cases})`, (t) => {
+      const file = path.join(temporaryFolder(t), 'cases.json');
+      fs.writeFileSync(file, cases);
+      const words = ['score', '--cases', file, ...tiny];
+      return fails(words, 'invalid_argument', /\((4294967298|-4000000000)\) is no whole number/);
+    });
+  }
   test('cases that are no JSON', (t) => {
     const file = path.join(temporaryFolder(t), 'cases.json');
     fs.writeFileSync(file, '{');
@@ -204,6 +245,12 @@ describe('chat templates', { concurrency: 2 }, () => {
     'doubling text':
       "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
     'its own refusal': "{{ raise_exception('no such role') }}",
+    'its own refusal, with control characters':
+      "{{ raise_exception('\x1b[2J\x07\u202e' ~ '\\n' ~ 'ERROR (ok): fine') }}",
+    'its own refusal, at length':
+      "{% set ns = namespace(s='ab') %}{% for i in range(19) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}" +
+      '{{ raise_exception(ns.s) }}',
+    'no text': '{# nothing #}',
     'a syntax error': '{% for %}',
     'a long source': 'x'.repeat(300_000),
   };
@@ -297,6 +344,18 @@ describe('network and disk', () => {
     assert.ok(kept.equals(good));
     const direct = await runJson([...words, '--no-cache'], { env: { XDG_CACHE_HOME: '/nowhere' } });
     assert.deepEqual(direct.json.token_ids, first.json.token_ids);
+  });
+  test('a model that came cut is not kept', async (t) => {
+    let bytes = good.subarray(0, -1000);
+    const url = await serve(t, (_request, response) => response.end(bytes));
+    const env = { XDG_CACHE_HOME: temporaryFolder(t) };
+    const pattern = /deleted from the cache; the next run downloads it anew\.$/;
+    await fails(['--ids', '262', '--model', url], 'truncated', pattern, { env });
+    await fails(['serve', '--port', '0', '--model', url], 'truncated', pattern, { env });
+    assert.deepEqual(fs.readdirSync(path.join(env.XDG_CACHE_HOME, 'nonstop/models')), []);
+    bytes = good;
+    const words = ['--ids', '262', '--max-tokens', '1', '--model', url];
+    assert.equal((await runJson(words, { env })).status, 0);
   });
   test('a port in use', async (t) => {
     const url = await serve(t, sendModel);

@@ -13,6 +13,7 @@ import {
   runJson,
   start,
   temporaryFolder,
+  waitForOutput,
 } from './support.mjs';
 
 const tiny = ['--model', kTinyModel];
@@ -56,6 +57,12 @@ describe('a reply', () => {
     assert.ok(json.load_ms > 0 && json.ttft_ms > 0 && json.decode_tok_s > 0);
   });
 
+  test('the verb may be named', async () => {
+    const words = ['hi', '--max-tokens', '3', ...greedy, ...tiny];
+    const { json } = await runJson(['generate', ...words]);
+    assert.deepEqual(json.token_ids, (await runJson(words)).json.token_ids);
+  });
+
   test('a seed decides the reply; without one it is random and told', async () => {
     const words = [
       '--ids',
@@ -95,6 +102,11 @@ describe('a reply', () => {
     assert.notEqual(without.json.token_ids[0], best);
     const forced = await runJson([...words, '--logit-bias', '77=1000']);
     assert.deepEqual(forced.json.token_ids, [77]);
+    const biases = ['77=1000', '78=1000', '77=0', '78=-inf'].flatMap((bias) => [
+      '--logit-bias',
+      bias,
+    ]);
+    assert.deepEqual((await runJson([...words, ...biases])).json.token_ids, [77]);
   });
 
   test('a stop string ends the reply before it', async () => {
@@ -153,6 +165,18 @@ async function localServer(t) {
 }
 
 describe('Ctrl-C', () => {
+  for (const words of [['-'], ['tokenize', '-']]) {
+    test(`ends the wait for a prompt from stdin (${words.join(' ')})`, async () => {
+      const { child, done } = start([...words, '--json', ...tiny], { input: null });
+      // It has read this, and waits for the rest.
+      await new Promise((resolve) => child.stdin.write('a'.repeat(1 << 20), resolve));
+      child.kill('SIGINT');
+      const { status, stdout } = await done;
+      assert.equal(status, 130);
+      assert.equal(JSON.parse(stdout).error.code, 'aborted');
+    });
+  }
+
   test('ends the tokens of a long text as an error', async (t) => {
     const bytes = fs.readFileSync(kTinyModel);
     const { server, url } = await localServer(t);
@@ -234,6 +258,16 @@ describe('other verbs', () => {
     assert.deepEqual(json.steps[2].top_ids, want.ids);
   });
 
+  test('score: nothing continued has no steps, and a step has five tokens unless told', async () => {
+    const empty = await runJson(['score', '--ids', '1', '--continue', '', ...tiny]);
+    assert.deepEqual([empty.status, empty.json.steps], [0, []]);
+    const { json } = await runJson(['score', '--ids', '1', '--continue', '2,3', ...tiny]);
+    assert.deepEqual(
+      json.steps.map(({ top_ids }) => top_ids.length),
+      [5, 5],
+    );
+  });
+
   test("tokenize: llama.cpp's ids of the default model, both ways", async () => {
     const golden = JSON.parse(
       fs.readFileSync(path.join(kRoot, 'tests/data/golden_tokens.json'), 'utf8'),
@@ -297,11 +331,53 @@ describe('other verbs', () => {
     const [first] = await (await fetch(`${url}models.json`)).json();
     assert.deepEqual(first, {
       name: 'llama_tied.gguf',
-      url: '/models/llama_tied.gguf',
+      url: '/models/0/llama_tied.gguf',
       size_bytes: fs.statSync(kTinyModel).size,
     });
     child.kill('SIGINT');
     assert.equal((await done).status, 0);
+  });
+
+  test('serve: each model is delivered under its own URL, whatever its name', async (t) => {
+    const folder = temporaryFolder(t);
+    const copy = (from, to) => {
+      const file = path.join(folder, to);
+      fs.copyFileSync(path.join(kTiny, from), file);
+      return file;
+    };
+    /** Serves `model` and gives the first offered one with the bytes behind its URL. */
+    const serve = async (model) => {
+      const env = { XDG_CACHE_HOME: folder };
+      const { child, done } = start(['serve', '--port', '0', '--model', model], { env });
+      t.after(() => child.kill('SIGINT'));
+      const [url] = await waitForOutput(child, /^http\S+/).catch(async () => {
+        throw new Error((await done).stderr);
+      });
+      const [first] = await (await fetch(`${url}models.json`)).json();
+      const get = async (at) => Buffer.from(await (await fetch(new URL(at, url))).arrayBuffer());
+      return { first, get };
+    };
+    const good = fs.readFileSync(kTinyModel);
+    // The name of the catalogue's file, and names that a URL would cut.
+    const names = ['smollm2-135m-instruct.gguf', 'a #1? 100%25.gguf'];
+    for (const name of names) {
+      const { first, get } = await serve(copy('llama_tied.gguf', name));
+      assert.deepEqual([first.name, first.size_bytes], [name, good.length]);
+      assert.ok((await get(first.url)).equals(good), name);
+    }
+    const parts = [1, 2, 3].map((part) => `split-0000${part}-of-00003.gguf`);
+    const [split] = parts.map((part) => copy(part, part));
+    const { first, get } = await serve(split);
+    const bytes = await Promise.all(
+      parts.map((_, i) => get(first.url.replace('00001', `0000${i + 1}`))),
+    );
+    parts.forEach((part, i) => assert.ok(bytes[i].equals(fs.readFileSync(path.join(kTiny, part)))));
+    assert.equal(first.size_bytes, Buffer.concat(bytes).length);
+    const { server, url } = await localServer(t);
+    server.on('request', (_request, response) => response.end(good));
+    const remote = await serve(url);
+    assert.equal(remote.first.name, 'm.gguf');
+    assert.ok((await remote.get(remote.first.url)).equals(good));
   });
 
   test('serve --json: one object with the URL, and nothing else', async () => {
@@ -348,6 +424,39 @@ describe('hosts', () => {
     const { json } = await runJson(words, { node: kNode20, node_options });
     assert.equal(json.backend, 'cpu-simd');
     assert.match(json.reason, /failed its self-test \(dot of \(1, 1, 0\) gave 8 instead of 4\)/);
+  });
+
+  test('Chromium leaves nothing in the temporary folder, after an error either', async (t) => {
+    const env = { TMPDIR: temporaryFolder(t) };
+    for (const ids of ['262', '999999']) {
+      const { json } = await runJson(
+        ['--ids', ids, '--max-tokens', '1', '--host', 'chromium', ...tiny],
+        { env },
+      );
+      assert.equal('error' in json, ids === '999999');
+      assert.deepEqual(fs.readdirSync(env.TMPDIR), []);
+    }
+  });
+
+  test('Chromium reads a model from a plain server, split too', async (t) => {
+    const { server, url } = await localServer(t);
+    server.on('request', (request, response) => {
+      const { pathname, search } = new URL(request.url, url);
+      const file = path.join(kTiny, path.basename(pathname));
+      if (search !== '?key=1' || !fs.existsSync(file)) response.writeHead(404).end();
+      else response.end(fs.readFileSync(file));
+    });
+    for (const name of ['llama_tied.gguf', 'split-00001-of-00003.gguf']) {
+      const some = ['--ids', kIds, '--max-tokens', '3', ...greedy, '--threads', '2'];
+      const base = await runJson([...some, '--model', path.join(kTiny, name)]);
+      const where = ['--no-cache', '--host', 'chromium'];
+      const remote = new URL(`${name}?key=1`, url).href;
+      const { json } = await runJson([...some, '--model', remote, ...where]);
+      assert.deepEqual([json.token_ids, json.threads], [base.json.token_ids, 2]);
+      const { json: none } = await runJson([...some, '--model', `${remote}0`, ...where]);
+      assert.match(none.error.message, new RegExp(`no file at "${remote.replace('?', '.')}0"`));
+      assert.equal(none.error.code, 'not_found');
+    }
   });
 
   test('threads in Chromium, on the isolated page', async () => {

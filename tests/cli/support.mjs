@@ -13,13 +13,19 @@ export const kTinyModel = path.join(kTiny, 'llama_tied.gguf');
 
 const kLimitMs = 60_000;
 
-/** Starts the program; `child` to signal it, `done` with what came of it. */
-export function start(words, { node = kNode24, node_options = [], env = {}, input } = {}) {
-  const child = spawn(node, [...node_options, kCli, ...words], {
+/**
+ * Starts the program; `child` to signal it, `done` with what came of it. Its stdin gets `input` and ends,
+ * or stays open where that is null.
+ */
+export function start(
+  words,
+  { node = kNode24, node_options = [], cli = kCli, env = {}, input } = {},
+) {
+  const child = spawn(node, [...node_options, cli, ...words], {
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  child.stdin.end(input ?? '');
+  if (input !== null) child.stdin.end(input ?? '');
   const started_ms = performance.now();
   let stdout = '';
   let stderr = '';

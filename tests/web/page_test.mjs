@@ -48,6 +48,24 @@ test('stop ends a reply, and the next one works', async (t) => {
   assert.deepEqual(problems, []);
 });
 
+test('stop before the first token takes the question back', async (t) => {
+  const { page, problems } = await openPage(t, ['--model', 'smollm2-135m-instruct']);
+  await loadModel(page);
+  assert.match(await page.textContent('#figures'), /^smollm2-135m-instruct: ready on/);
+  const text = 'sea '.repeat(3000).trim(); // seconds of reading
+  await page.fill('#prompt', text);
+  await page.press('#prompt', 'Enter');
+  await page.click('#stop');
+  await page.waitForSelector('#send:not([hidden])');
+  assert.equal(await page.locator('#log li').count(), 0);
+  assert.equal(await page.inputValue('#prompt'), text);
+  const [, read] = /(\d+) tokens read, 0 written/.exec(await page.textContent('#figures'));
+  assert.ok(Number(read) < 3000, `${read} of more than 3000 tokens`);
+  assert.ok((await ask(page, 'Say hello.')).length > 0);
+  assert.equal(await page.locator('#log li').count(), 2);
+  assert.deepEqual(problems, []);
+});
+
 test('the page is isolated, and its policy is in force', async (t) => {
   const { page, response, problems } = await openPage(t, tiny);
   assert.match(
@@ -78,8 +96,9 @@ test('the page is isolated, and its policy is in force', async (t) => {
 
 test('a broken model is explained on the page, and another try is possible', async (t) => {
   const file = path.join(temporaryFolder(t), 'broken.gguf');
-  fs.writeFileSync(file, fs.readFileSync(kTinyModel).subarray(0, 5000));
+  fs.copyFileSync(kTinyModel, file);
   const { page } = await openPage(t, ['--model', file]);
+  fs.truncateSync(file, 5000); // after the program has looked at it
   await page.click('#load');
   await page.waitForSelector('#problem:not([hidden])');
   assert.match(await page.textContent('#problem'), /^Model ".*broken\.gguf": .*\.$/);

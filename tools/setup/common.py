@@ -6,6 +6,8 @@ Set-up talks on stderr only, so that `./run --json` can keep stdout for its one 
 import hashlib
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = ROOT / ".deps"
 DOWNLOADS = DEPS / "downloads"
+END_LIMIT_S = 5
 
 
 class SetupError(Exception):
@@ -33,31 +36,84 @@ def shown(command):
     return " ".join(str(word) for word in command)
 
 
-def run(command, purpose, cwd=ROOT, env=None):
-    """Runs a command quietly. Its output is kept in .deps/setup.log and shown if it fails."""
+# What pip, npm and apt say of a network that is not there, and what it means.
+NETWORK_CLUES = (
+    (
+        r"name resolution|Name or service not known|Temporary failure resolving|Could not resolve"
+        r"|ENOTFOUND|EAI_AGAIN|getaddrinfo",
+        "the name of a server could not be resolved",
+    ),
+    (r"Network is unreachable|No route to host|ENETUNREACH|EHOSTUNREACH", "no network is reachable"),
+    (
+        r"Connection refused|ECONNREFUSED|Could not connect to|Cannot connect to proxy",
+        "a server or proxy refused the connection",
+    ),
+    (r"timed out|ETIMEDOUT", "a server did not answer in time"),
+)
+
+
+def network_cause(output):
+    """Why a download failed, where the network was the cause; else None."""
+    for pattern, cause in NETWORK_CLUES:
+        if re.search(pattern, output):
+            return cause
+    return None
+
+
+def failure(purpose, status, output, downloads):
+    cause = network_cause(output) if downloads else None
+    if cause:
+        return SetupError(
+            f"{purpose} failed: {cause}. Set-up needs the network once; check the connection and "
+            "the proxy settings, then try again."
+        )
+    return SetupError(
+        f"{purpose} failed with status ({status}); .deps/setup.log has the command and its output.",
+        output.strip(),
+    )
+
+
+def output_of(child, whole):
+    """A child in a process group of its own, which Ctrl-C does not reach: it is ended here, or
+    awaited where it must not be cut."""
+    try:
+        return child.communicate()[0]
+    except KeyboardInterrupt:
+        if whole:
+            say("stopping after the step under way, which must not be cut …")
+            child.communicate()
+            raise
+        os.killpg(child.pid, signal.SIGTERM)
+        try:
+            child.communicate(timeout=END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+        raise
+
+
+def run(command, purpose, cwd=ROOT, env=None, downloads=False, whole=False):
+    """Runs a command quietly. Its output is kept in .deps/setup.log and shown if it fails. Ctrl-C
+    ends it, or with `whole` waits for it."""
     command = [str(word) for word in command]
     environment = dict(os.environ)
     environment.update(env or {})
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             command,
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            check=False,
+            process_group=0,
         )
     except OSError as error:
         raise SetupError(f"{purpose} failed: `{shown(command)}` did not start ({error}).") from error
-    output = done.stdout.decode("utf-8", "replace")
+    output = output_of(child, whole).decode("utf-8", "replace")
     with (DEPS / "setup.log").open("a", encoding="utf-8") as log:
-        log.write(f"$ {shown(command)}\n{output}(status {done.returncode})\n")
-    if done.returncode != 0:
-        raise SetupError(
-            f"{purpose} failed: `{shown(command)}` ended with status ({done.returncode}).",
-            output.strip(),
-        )
+        log.write(f"$ {shown(command)}\n{output}(status {child.returncode})\n")
+    if child.returncode != 0:
+        raise failure(purpose, child.returncode, output, downloads)
     return output
 
 

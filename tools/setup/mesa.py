@@ -53,9 +53,9 @@ def fetch(pin):
         "Acquire::Retries": "3",
     }
     apt = ["apt-get", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
-    run([*apt, "update"], f"Reading the list of {pin['suite']}")
+    run([*apt, "update"], f"Reading the list of {pin['suite']}", downloads=True)
     wanted = f"{pin['package']}={pin['version']}"
-    run([*apt, "download", wanted], f'Downloading "{wanted}"', cwd=folder)
+    run([*apt, "download", wanted], f'Downloading "{wanted}"', cwd=folder, downloads=True)
     found = list(folder.glob("*.deb"))
     if len(found) != 1:
         raise SetupError(f'Downloading "{wanted}" gave ({len(found)}) files, not one.')

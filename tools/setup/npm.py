@@ -21,7 +21,8 @@ def install():
     env = {"PATH": path, "npm_config_update_notifier": "false"}
     try:
         with Step("installing npm packages"):
-            run([*npm, "ci", *FLAGS, "--loglevel=error"], "Installing npm packages", env=env)
+            command = [*npm, "ci", *FLAGS, "--loglevel=error"]
+            run(command, "Installing npm packages", env=env, downloads=True)
     except SetupError as error:
         error.tail = explanation(error.tail)
         raise

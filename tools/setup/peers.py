@@ -33,7 +33,7 @@ def install_npm(_pins):
     path = f"{NODE / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
     env = {"PATH": path, "npm_config_update_notifier": "false"}
     with Step("installing the peers' npm packages (490 MB)"):
-        run([*npm, "ci", *FLAGS, "--loglevel=error"], "Installing npm packages", part, env)
+        run([*npm, "ci", *FLAGS, "--loglevel=error"], "Installing npm packages", part, env, True)
     part.rename(home)
 
 

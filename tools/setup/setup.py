@@ -6,7 +6,8 @@
 A group is up to date when its stamp (.deps/stamps/GROUP) holds the fingerprint of its pins and of
 the code that installs it, and its files are there: that check reads a few small files only.
 Failure is one sentence after "ERROR:" on stderr, the failed command's last lines, and status 1;
-with --json also {"error": {"code": "setup_failed", "message"}} on stdout.
+with --json also {"error": {"code": "setup_failed", "message"}} on stdout. Ctrl-C and SIGTERM end it
+with the code "aborted" and status 130.
 """
 
 import fcntl
@@ -14,6 +15,8 @@ import hashlib
 import json
 import os
 import platform
+import shutil
+import signal
 import sys
 
 from common import DEPS, ROOT, SetupError, Step, run, say
@@ -21,6 +24,7 @@ from common import DEPS, ROOT, SetupError, Step, run, say
 HERE = ROOT / "tools" / "setup"
 STAMPS = DEPS / "stamps"
 TAIL_LINES = 12
+INTERRUPTED = 130
 
 
 class Group:
@@ -252,21 +256,37 @@ def ensure(names, pins):
             say("waiting for another set-up in this folder …")
             fcntl.flock(lock, fcntl.LOCK_EX)
         ordered = [name for name in ordered if not is_current(name, pins)]
-        install_packages(ordered, pins)
-        for name in ordered:
-            GROUPS[name].install(pins)
-            (STAMPS / name).write_text(fingerprint(GROUPS[name], pins), encoding="utf-8")
+        try:
+            install_packages(ordered, pins)
+            for name in ordered:
+                # A stop midway must not leave the stamp of what is no longer whole.
+                (STAMPS / name).unlink(missing_ok=True)
+                GROUPS[name].install(pins)
+                (STAMPS / name).write_text(fingerprint(GROUPS[name], pins), encoding="utf-8")
+        except BaseException:
+            remove_parts()
+            raise
 
 
-def fail(error, as_json):
+def remove_parts():
+    """What a stopped or failed step left under its temporary name."""
+    for folder in (DEPS, DEPS / "models", DEPS / "peers"):
+        for part in folder.glob("*.part"):
+            if part.is_dir():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                part.unlink(missing_ok=True)
+
+
+def fail(error, as_json, code="setup_failed", status=1):
     print(f"ERROR: {error.message}", file=sys.stderr)
     tail = error.tail.splitlines()[-TAIL_LINES:]
     if tail:
         print("Its last lines:", *(f"  {line}" for line in tail), sep="\n", file=sys.stderr)
     if as_json:
         message = " ".join([error.message, *tail[-1:]])
-        print(json.dumps({"error": {"code": "setup_failed", "message": message}}))
-    return 1
+        print(json.dumps({"error": {"code": code, "message": message}}))
+    return status
 
 
 def main(words):
@@ -290,9 +310,11 @@ def main(words):
     except OSError as error:
         return fail(SetupError(f"Set-up could not use a file ({error})."), as_json)
     except KeyboardInterrupt:
-        return fail(SetupError("Set-up was interrupted."), as_json)
+        error = SetupError("Set-up was stopped; the next run goes on with it.")
+        return fail(error, as_json, "aborted", INTERRUPTED)
     return 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

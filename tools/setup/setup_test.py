@@ -3,9 +3,15 @@
 import hashlib
 import io
 import json
+import os
 import pathlib
+import shutil
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 import zipfile
@@ -153,6 +159,37 @@ class Failures(unittest.TestCase):
     def test_without_json_stdout_is_empty(self):
         self.assertEqual(self.fail(common.SetupError("It broke."), False)[0], "")
 
+    def test_no_network_is_one_sentence_that_says_so(self):
+        outputs = {
+            "NewConnectionError: [Errno -3] Temporary failure in name resolution')\n"
+            "ERROR: No matching distribution found for x==1": "name of a server could not be resolved",
+            "npm error code ENOTFOUND": "name of a server could not be resolved",
+            "npm error code ECONNREFUSED": "refused the connection",
+            "E: Failed to fetch http://x  Could not connect to x:80": "refused the connection",
+            "[Errno 101] Network is unreachable": "no network is reachable",
+        }
+        for output, cause in outputs.items():
+            error = common.failure('Downloading "x==1"', 1, output, downloads=True)
+            self.assertRegex(error.message, rf'^Downloading "x==1" failed: .*{cause}. Set-up needs')
+            self.assertEqual(error.tail, "")
+        # What is compiled may say such words of itself.
+        error = common.failure("Compiling", 1, "getaddrinfo", downloads=False)
+        self.assertRegex(error.message, r"^Compiling failed with status \(1\);")
+        self.assertEqual(error.tail, "getaddrinfo")
+
+    def test_pip_without_a_network(self):
+        """The real pip, whose index has no server behind it."""
+        pin = {"project": "x", "version": "1", "file": "x.whl", "size_bytes": 1, "sha256": "0" * 64}
+        pins = {"wheels": {"x": pin}}
+        env = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_CONFIG_FILE": os.devnull}
+        env |= {name: "" for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")}
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.object(wheels, "DOWNLOADS", pathlib.Path(folder)):
+                with unittest.mock.patch.dict(os.environ, env), redirect_stderr(io.StringIO()):
+                    with self.assertRaisesRegex(common.SetupError, "refused the connection"):
+                        wheels.fetch(pins, "x")
+            self.assertEqual(os.listdir(folder), [])
+
     def test_missing_packages_without_rights_name_the_command(self):
         with unittest.mock.patch.multiple(
             system, installed_versions=lambda _: {"cmake": "1"}, privilege=lambda: None
@@ -174,6 +211,81 @@ class Failures(unittest.TestCase):
             npm.explanation(output + manual + "npm error A complete log of this run: x"),
             "npm error code EUSAGE\nnpm error Missing: a from lock file",
         )
+
+
+class Interruptions(unittest.TestCase):
+    """Children that send Ctrl-C's signal themselves, at a moment that is certain."""
+
+    def run_child(self, script, **more):
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.object(common, "DEPS", pathlib.Path(folder)):
+                with redirect_stderr(io.StringIO()):
+                    with self.assertRaises(KeyboardInterrupt):
+                        common.run(["/bin/sh", "-c", script, "sh", folder], "It", **more)
+            return os.listdir(folder)
+
+    def test_ends_what_is_under_way(self):
+        start = time.monotonic()
+        self.run_child("kill -INT $PPID; exec sleep 60")
+        self.assertLess(time.monotonic() - start, 30)
+
+    def test_waits_for_what_must_not_be_cut(self):
+        self.assertEqual(self.run_child('kill -INT $PPID; : > "$1/done"', whole=True), ["done"])
+
+
+class RunScript(unittest.TestCase):
+    """./run in a folder of its own that is stopped, as a whole group (a terminal) or alone."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for name in ("run", "tools/pins.json", "tools/setup"):
+            source, target = common.ROOT / name, self.root / name
+            target.parent.mkdir(exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+
+    def start(self, **env):
+        words = [self.root / "run", "--json", "hi"]
+        return subprocess.Popen(
+            words,
+            env=os.environ | env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
+
+    def check_aborted(self, child):
+        out, err = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, err.decode())
+        self.assertEqual(json.loads(out)["error"]["code"], "aborted")
+
+    def test_a_stopped_set_up(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            index = f"http://127.0.0.1:{server.getsockname()[1]}/"
+            child = self.start(PIP_INDEX_URL=index, PIP_CONFIG_FILE=os.devnull, no_proxy="127.0.0.1")
+            with server.accept()[0]:  # pip asks, and gets no answer
+                child.send_signal(signal.SIGINT)
+                self.check_aborted(child)
+        self.assertEqual(os.listdir(self.root / ".deps/downloads"), [])
+        self.assertEqual(sorted(os.listdir(self.root / ".deps/stamps")), ["apt-python", "python"])
+
+    def test_a_stopped_build(self):
+        """Set-up and the build are stand-ins: this is about what ./run makes of a signal."""
+        for name, body in (
+            ("tools/setup/ensure", "exit 0"),
+            ("tools/build_modules", "echo building >&2; sleep 60"),
+        ):
+            (self.root / name).write_text(f"#!/bin/sh\n{body}\n")
+            (self.root / name).chmod(0o755)
+        for stop in (os.kill, os.killpg):
+            child = self.start()
+            while b"building\n" != child.stderr.readline():
+                self.assertIsNone(child.poll())
+            stop(child.pid, signal.SIGINT)
+            self.check_aborted(child)
+            self.assertFalse((self.root / "build/.modules").exists())
 
 
 if __name__ == "__main__":

@@ -51,10 +51,12 @@ def install(packages):
         apt = [*words, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
         apt += ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
         with Step(f"installing {' '.join(missing)}"):
-            run([*apt, "update"], "Refreshing the list of system packages")
+            run([*apt, "update"], "Refreshing the list of system packages", downloads=True)
             run(
                 [*apt, "install", "-y", "--no-install-recommends", *missing],
                 "Installing system packages",
+                downloads=True,
+                whole=True,
             )
     for package, path in packages.items():
         if not os.path.exists(path):

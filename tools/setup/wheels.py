@@ -46,7 +46,7 @@ def fetch(pins, name):
             command += ["--no-deps", "--only-binary=:all:", "--require-hashes"]
             command += ["--progress-bar=off", "--disable-pip-version-check", "--no-input"]
             command += ["--retries=3", "--timeout=60", "-r", requirements, "-d", folder]
-            run(command, f'Downloading "{wanted}"')
+            run(command, f'Downloading "{wanted}"', downloads=True)
             found = list(DOWNLOADS.glob(f"{folder.rsplit('/', 1)[1]}/*.whl"))
             if len(found) != 1:
                 raise SetupError(f'Downloading "{wanted}" gave ({len(found)}) files, not one.')

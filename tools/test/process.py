@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODE24 = ROOT / ".deps/node24/bin/node"
@@ -18,6 +19,8 @@ NODE20 = ROOT / ".deps/node20/bin/node"
 LOGS = ROOT / "build/test-logs"
 
 NINJA_PROGRESS = re.compile(r"\[\d+/\d+\] (Building|Linking|Re-checking|Shrinking)")
+
+END_LIMIT_S = 10
 
 _groups = set()
 
@@ -32,8 +35,28 @@ def _end_group(group):
 
 @atexit.register
 def _end_all():
+    """Set-up and builds get a moment to tidy up."""
     for group in list(_groups):
+        try:
+            os.killpg(group, signal.SIGINT)
+        except ProcessLookupError:
+            continue
+        limit = time.monotonic() + END_LIMIT_S
+        while _is_there(group) and time.monotonic() < limit:
+            time.sleep(0.05)
         _end_group(group)
+
+
+def _is_there(group):
+    try:
+        os.waitpid(group, os.WNOHANG)
+    except ChildProcessError:
+        pass
+    try:
+        os.killpg(group, 0)
+        return True
+    except ProcessLookupError:
+        return False
 
 
 class Run:

@@ -130,6 +130,13 @@ def stories(folder, full, limit_s):
     return of_node_test(run(command, limit_s, {"NONSTOP_FULL": "1" if full else ""}))
 
 
+def programs(bench=False):
+    """What the stories run: the modules, with `bench` those of the benchmark too, and the scripts."""
+    commands = [["tools/build_modules"], *([["tools/build_modules", "--bench"]] if bench else [])]
+    commands.append([NODE24, "tools/build.mjs"])
+    return check(all(run(command, 1800, show="failure").ok for command in commands), "it is built")
+
+
 def golden(full):
     """Real models against exact reference values: natively (optimised), then by ./run."""
     counts = Counts()
@@ -142,15 +149,15 @@ def golden(full):
             env = {"NONSTOP_FULL": "1" if full else ""}
             command = [program, f"--gtest_filter={GOLDEN_FILTER}", "--gtest_brief=1"]
             counts += of_googletest(run(command, 1200, env))
-    return counts + stories("golden", full, 2400 if full else 900)
+    return counts + programs() + stories("golden", full, 2400 if full else 900)
 
 
 def cli(full):
-    return stories("cli", full, 1200 if full else 600)
+    return programs(bench=True) + stories("cli", full, 1200 if full else 600)
 
 
 def web(full):
-    return stories("web", full, 1200 if full else 600)
+    return programs() + stories("web", full, 1200 if full else 600)
 
 
 def fuzz(full):

@@ -27,6 +27,8 @@ const stop = element('stop', HTMLButtonElement);
 const log = element('log', HTMLOListElement);
 
 const messages: ChatMessage[] = [];
+/** By URL. */
+const names = new Map<string, string>();
 let engine: Engine | undefined;
 let loading: AbortController | undefined;
 let replying: AbortController | undefined;
@@ -43,6 +45,7 @@ async function offerModels(): Promise<void> {
   const list: unknown = await response.json();
   const offered = Array.isArray(list) ? list.filter(isOffered) : [];
   for (const { name, url, size_bytes } of offered) {
+    names.set(url, name);
     model.add(new Option(`${name} (${megabytes(size_bytes)})`, url));
   }
   load.disabled = offered.length === 0;
@@ -67,7 +70,7 @@ async function loadModel(): Promise<void> {
         amount.textContent = `${megabytes(loaded_bytes)} of ${megabytes(total_bytes)}`;
       },
     });
-    showReady(engine);
+    showReady(engine, names.get(model.value) ?? 'model');
   } catch (thrown) {
     const error = toEngineError(thrown);
     if (error.code !== 'aborted') setProblem(error.message);
@@ -78,12 +81,12 @@ async function loadModel(): Promise<void> {
   }
 }
 
-function showReady({ info }: Engine): void {
+function showReady({ info }: Engine, name: string): void {
   element('start', HTMLElement).hidden = true;
   ask.hidden = false;
   const threads = info.thread_count === 1 ? '1 thread' : `${info.thread_count} threads`;
   element('figures', HTMLElement).textContent =
-    `${info.model.name || 'model'}: ready on ${info.backend}, ${threads}. ${info.reason}`;
+    `${name}: ready on ${info.backend}, ${threads}. ${info.reason}`;
   if (!info.model.has_chat_template) prompt.placeholder = 'A base model: it continues your text …';
   prompt.focus();
 }
@@ -103,7 +106,7 @@ function scrollToEnd(): void {
 
 async function reply(current: Engine, text: string): Promise<void> {
   setProblem('');
-  addMessage('user', text);
+  const asked = addMessage('user', text);
   const item = addMessage('assistant', '');
   item.classList.add('waiting');
   const question: ChatMessage = { role: 'user', content: text };
@@ -123,7 +126,11 @@ async function reply(current: Engine, text: string): Promise<void> {
       scrollToEnd();
     }
     const result: GenerateResult = await generation.result;
-    messages.push(question, { role: 'assistant', content: result.text });
+    if (result.finish_reason !== 'abort' || result.text !== '') {
+      messages.push(question, { role: 'assistant', content: result.text });
+    } else {
+      takeBack(asked, item);
+    }
     showFigures(current.info, result);
   } catch (thrown) {
     setProblem(toEngineError(thrown).message);
@@ -134,6 +141,13 @@ async function reply(current: Engine, text: string): Promise<void> {
     setReplying(false);
     prompt.focus();
   }
+}
+
+/** A question that was stopped before its reply began: to be asked again, or not. */
+function takeBack(asked: HTMLLIElement, reply: HTMLLIElement): void {
+  if (prompt.value === '') prompt.value = asked.textContent ?? '';
+  asked.remove();
+  reply.remove();
 }
 
 function setReplying(active: boolean): void {

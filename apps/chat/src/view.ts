@@ -19,7 +19,7 @@ export function showFigures(info: EngineInfo, result: GenerateResult): void {
   element('figures', HTMLElement).textContent = [
     `${rate(result.decode_tok_s)} tokens/s`,
     `first token after ${result.ttft_ms === null ? '–' : result.ttft_ms.toFixed(0)} ms`,
-    `${result.prompt_ids.length} tokens read, ${result.token_ids.length} written`,
+    `${result.read_count} tokens read, ${result.token_ids.length} written`,
     `${info.backend}, ${info.thread_count} thread${info.thread_count === 1 ? '' : 's'}`,
     `${(result.stats.memory_bytes / 1e6).toFixed(0)} MB`,
     ...(result.finish_reason === 'stop' ? [] : [`ended: ${result.finish_reason}`]),

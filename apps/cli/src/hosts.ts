@@ -4,17 +4,21 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { EngineError } from '../../../web/src/api/index.js';
+import type { BrowserContext } from 'playwright-core';
+import { EngineError, toEngineError } from '../../../web/src/api/index.js';
+import { sourceName } from '../../../web/src/storage/source.js';
 import { isErrorCodeName } from '../../../web/src/wasm/error.js';
+import { withTimeout } from '../../../web/src/wasm/platform.js';
 import { runJob, type Job, type JobEvent, type JobResult, type JobSource } from './job.js';
 import { kRoot } from './models.js';
 import type {} from './page.js';
-import { startServer } from './server.js';
+import { startServer, type RemoteFile } from './server.js';
 
 export type HostName = 'node' | 'chromium';
 
 const kWebDist = path.join(kRoot, 'web/dist');
 const kCliDist = path.join(kRoot, 'apps/cli/dist');
+const kCloseLimitMs = 10_000;
 
 export function runOnHost(
   host: HostName,
@@ -26,12 +30,22 @@ export function runOnHost(
   return runJob(job, pathToFileURL(path.join(kWebDist, 'worker.mjs')).href, tell, signal);
 }
 
-/** Model files become URLs of the server; the names of split files are kept. */
-function servedSource(source: JobSource): { source: JobSource; folders: Record<string, string> } {
-  if (source.kind !== 'file') return { source, folders: {} };
-  const folder = path.dirname(source.path);
-  const url = `/model/${encodeURIComponent(path.basename(source.path))}`;
-  return { source: { kind: 'url', url }, folders: { '/model/': folder } };
+interface ServedModel {
+  /** Below the server's URL. */
+  path: string;
+  folders: Record<string, string>;
+  remote: RemoteFile | undefined;
+}
+
+/** The page reads every model from our server, under its own name: those of split files are known. */
+function servedModel(source: JobSource): ServedModel {
+  if (source.kind === 'file') {
+    const name = encodeURIComponent(path.basename(source.path));
+    const folders = { '/model/': path.dirname(source.path) };
+    return { path: `model/${name}`, folders, remote: undefined };
+  }
+  const name = new URL(source.url).pathname.replace(/^.*\//, '');
+  return { path: `remote/${name}`, folders: {}, remote: { prefix: '/remote/', url: source.url } };
 }
 
 async function runInChromium(
@@ -39,27 +53,29 @@ async function runInChromium(
   tell: (event: JobEvent) => void,
   signal: AbortSignal,
 ): Promise<JobResult> {
-  const served = servedSource(job.source);
+  const model = servedModel(job.source);
   const server = await startServer({
     port: 0,
-    folders: { '/nonstop/': kWebDist, '/cli/': kCliDist, ...served.folders },
+    folders: { '/nonstop/': kWebDist, '/cli/': kCliDist, ...model.folders },
     files: {},
+    remote: model.remote,
   });
-  const { source } = served;
-  const absolute: JobSource =
-    source.kind === 'url' ? { kind: 'url', url: new URL(source.url, server.url).href } : source;
-  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-chromium-'));
+  const url = server.url + model.path;
+  const profile = makeProfile();
   try {
     return await drivePage(
       `${server.url}cli/page.html`,
-      { ...job, source: absolute },
+      { ...job, source: { kind: 'url', url } },
       profile,
       tell,
       signal,
     );
+  } catch (thrown) {
+    const { code, message } = toEngineError(thrown);
+    throw new EngineError(code, message.replaceAll(url, sourceName(job.source)), { cause: thrown });
   } finally {
     await server.close();
-    fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    removeProfile(profile);
   }
 }
 
@@ -71,7 +87,6 @@ async function drivePage(
   signal: AbortSignal,
 ): Promise<JobResult> {
   const context = await launchChromium(profile);
-  const close = () => void context.close().catch(() => {});
   try {
     const page = await context.newPage();
     const crashed = new Promise<never>((_, reject) => {
@@ -90,12 +105,28 @@ async function drivePage(
     const { code, message } = result.error;
     throw new EngineError(isErrorCodeName(code) ? code : 'internal', message);
   } finally {
-    close();
+    await closeChromium(context);
   }
 }
 
+/** A folder for launchChromium. */
+export function makeProfile(): string {
+  return fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-chromium-'));
+}
+
+/** Only after closeChromium: Chromium writes to it until its end. */
+export function removeProfile(profile: string): void {
+  fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+}
+
+/** Resolves when Chromium has ended; one that hangs is left to the end of this program. */
+export async function closeChromium(context: BrowserContext): Promise<void> {
+  const sentence = `Chromium did not end within ${kCloseLimitMs} ms.`;
+  await withTimeout(context.close(), kCloseLimitMs, sentence).catch(() => {});
+}
+
 /** Headless, with a profile folder of its own. */
-export async function launchChromium(profile: string) {
+export async function launchChromium(profile: string): Promise<BrowserContext> {
   const executablePath = process.env['NONSTOP_CHROMIUM'] || '/usr/bin/chromium';
   if (!fs.existsSync(executablePath)) {
     throw new EngineError('not_found', `There is no Chromium at "${executablePath}".`);

@@ -2,7 +2,7 @@
 // .deps/models), a file, or a URL, which is downloaded once into the cache folder.
 import fs from 'node:fs';
 import path from 'node:path';
-import { EngineError } from '../../../web/src/api/index.js';
+import { EngineError, toEngineError, type ErrorCodeName } from '../../../web/src/api/index.js';
 import { checkUrl, schemeError } from '../../../web/src/storage/http_error.js';
 import { cacheFolder, downloadModel } from './download.js';
 import type { JobSource } from './job.js';
@@ -32,6 +32,8 @@ export function readCatalogue(): CatalogueModel[] {
 export interface ResolvedModel {
   name: string;
   source: JobSource;
+  /** The folder of the cache that holds it and nothing else; undefined for what is the user's. */
+  cache_folder?: string;
 }
 
 export interface ResolveOptions {
@@ -68,8 +70,21 @@ async function resolveUrl(url: string, options: ResolveOptions): Promise<Resolve
   if (protocol !== 'http:' && protocol !== 'https:') throw schemeError(url);
   const name = path.basename(pathname) || url;
   if (!options.use_cache) return { name, source: { kind: 'url', url } };
-  return {
-    name,
-    source: { kind: 'file', path: await downloadModel(url, cacheFolder(), options) },
-  };
+  const file = await downloadModel(url, cacheFolder(), options);
+  return { name, source: { kind: 'file', path: file }, cache_folder: path.dirname(file) };
+}
+
+/** What damaged bytes are refused with. What is only not supported would come again. */
+const kDamage: readonly ErrorCodeName[] = [
+  ...(['not_gguf', 'truncated', 'malformed', 'bad_weights'] as const),
+  ...(['missing_metadata', 'missing_tensor', 'wrong_shape'] as const),
+];
+
+/** The error of a load; a cached model that turned out damaged is deleted, which the error says. */
+export function forgetDamaged({ cache_folder }: ResolvedModel, thrown: unknown): EngineError {
+  const error = toEngineError(thrown);
+  if (cache_folder === undefined || !kDamage.includes(error.code)) return error;
+  fs.rmSync(cache_folder, { recursive: true, force: true });
+  const sentence = `${error.message} It was deleted from the cache; the next run downloads it anew.`;
+  return new EngineError(error.code, sentence, { cause: error });
 }

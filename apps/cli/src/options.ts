@@ -179,11 +179,18 @@ export const kOptions: readonly OptionRow[] = [
   row('Reply', kGenerate, 'ignore-eos', 'flag', 'goes on past end tokens'),
 
   row('Output', kAll, 'json', 'flag', 'one object on stdout and nothing else'),
-  row('Output', kEngine, 'logprobs', 'integer', 'the best K tokens of each position', {
-    value: 'K',
-    min: 0,
-    max: 1000,
-  }),
+  row(
+    'Output',
+    kEngine,
+    'logprobs',
+    'integer',
+    'the best K of each position (default 0; score: 5)',
+    {
+      value: 'K',
+      min: 0,
+      max: 1000,
+    },
+  ),
   row('Output', [...kAll, ...kBench], 'help', 'flag', 'this text'),
 
   row('Verbs', ['score'], 'continue', 'ids', 'score: the ids to score after --ids', {

@@ -211,12 +211,44 @@ function parseBias(option: OptionRow, text: string): [number, number] {
   return [id, bias];
 }
 
+const kTakesText: readonly Verb[] = ['generate', 'tokenize', 'bench'];
+
+/** Pairs of which the second would be ignored beside the first. */
+const kExclusive: readonly (readonly [name: string, other: string])[] = [
+  ['ids', 'system'],
+  ['ids', 'template'],
+  ['ids', 'no-special'],
+  ['raw', 'system'],
+  ['raw', 'template'],
+  ['cases', 'ids'],
+  ['cases', 'continue'],
+];
+
+/** What is missing, or more than can be meant. */
+function checkInput(verb: Verb, text: string | undefined, values: Map<string, Value[]>): void {
+  for (const [name, other] of kExclusive) {
+    if (!values.has(name) || !values.has(other)) continue;
+    throw invalid(`The options "--${name}" and "--${other}" exclude each other.`);
+  }
+  if (verb !== 'generate' && verb !== 'tokenize') return;
+  const what = verb === 'generate' ? 'prompt' : 'text';
+  if (text !== undefined && values.has('ids')) {
+    throw invalid(`A ${what} and --ids exclude each other.`);
+  }
+  if (text === undefined && !values.has('ids')) {
+    throw invalid(`There is no ${what}. Give one in quotes, or --ids; see --help.`);
+  }
+}
+
 /** The first positional is a verb, or the prompt; without one the page is served. */
 function chooseVerb(positionals: string[], values: Map<string, Value[]>): Arguments {
   const [first, ...others] = positionals;
-  const is_verb = first !== undefined && first !== 'generate' && Object.hasOwn(kVerbs, first);
+  const is_verb = first !== undefined && Object.hasOwn(kVerbs, first);
   const rest = is_verb ? others : positionals;
   const verb = is_verb ? toVerb(first) : defaultVerb(first, values);
+  if (rest.length > 0 && !kTakesText.includes(verb)) {
+    throw invalid(`The verb "${verb}" takes no text (${rest.slice(0, 4).join(' ')}).`);
+  }
   if (rest.length > 1) {
     throw invalid(`The text is one argument; put it in quotes (${rest.slice(0, 4).join(' ')} …).`);
   }
@@ -227,6 +259,7 @@ function chooseVerb(positionals: string[], values: Map<string, Value[]>): Argume
       throw invalid(`The option "--${name}" belongs to ${where}, not to "${verb}".`);
     }
   }
+  checkInput(verb, rest[0], values);
   return new Arguments(verb, rest[0], values);
 }
 

@@ -34,7 +34,32 @@ test('verbs, and no argument at all', () => {
   expect(parseArguments(['--model', 'm', 'plan', '--rows', '8']).verb).toBe('plan');
   expect(parseArguments(['--ids', '1']).verb).toBe('generate');
   expect(parseArguments(['--', '--help']).positional).toBe('--help');
-  expect(parseArguments(['generate']).positional).toBe('generate');
+  expect(parseArguments(['generate', 'Hello'])).toMatchObject({
+    ...{ verb: 'generate', positional: 'Hello' },
+  });
+  expect(parseArguments(['--', 'generate', 'plan']).positional).toBe('plan');
+  expect(failure('generate')).toContain('There is no prompt. Give one in quotes, or --ids');
+  expect(failure('tokenize')).toContain('There is no text. Give one in quotes, or --ids');
+});
+
+test('nothing on the line is ignored', () => {
+  expect(failure('serve', 'extra')).toBe(
+    'invalid_argument: The verb "serve" takes no text (extra).',
+  );
+  expect(failure('plan', 'extra')).toContain('"plan" takes no text (extra)');
+  expect(failure('score', 'x', '--ids', '1', '--continue', '2')).toContain('"score" takes no text');
+  expect(failure('x', '--ids', '1')).toContain('A prompt and --ids exclude each other');
+  expect(failure('tokenize', 'x', '--ids', '1')).toContain('A text and --ids exclude each other');
+  const both = (name: string, other: string) =>
+    `invalid_argument: The options "--${name}" and "--${other}" exclude each other.`;
+  const cases = ['score', '--cases', 'f'];
+  expect(failure(...cases, '--ids', '1')).toBe(both('cases', 'ids'));
+  expect(failure(...cases, '--continue', '1')).toBe(both('cases', 'continue'));
+  expect(failure('--ids', '1', '--template', 'f')).toBe(both('ids', 'template'));
+  expect(failure('--ids', '1', '--system', 's')).toBe(both('ids', 'system'));
+  expect(failure('x', '--raw', '--template', 'f')).toBe(both('raw', 'template'));
+  expect(failure('x', '--raw', '--system', 's')).toBe(both('raw', 'system'));
+  expect(failure('tokenize', '--ids', '1', '--no-special')).toBe(both('ids', 'no-special'));
 });
 
 test('bench has options of its own, and one whose name means something else elsewhere', () => {

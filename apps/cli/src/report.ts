@@ -94,7 +94,7 @@ export function figuresLine(
     `${backend}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`,
     `ready after ${(load_ms / 1000).toFixed(2)} s`,
     `first token after ${result.ttft_ms === null ? '–' : result.ttft_ms.toFixed(0)} ms`,
-    `read ${result.prompt_ids.length} tokens at ${rate(result.prefill_tok_s)}/s`,
+    `read ${result.read_count} tokens at ${rate(result.prefill_tok_s)}/s`,
     `wrote ${result.token_ids.length} at ${rate(result.decode_tok_s)}/s`,
     megabytes(peakMemory(surroundings)),
     result.finish_reason,

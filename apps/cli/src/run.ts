@@ -1,30 +1,36 @@
 // The verbs that load a model: generate, score, tokenize, plan. Arguments become a job, the job runs on
 // its host, and the result is printed.
 import fs from 'node:fs';
+import { addAbortSignal } from 'node:stream';
 import { EngineError, type LoadOptions, type TopTokens } from '../../../web/src/api/index.js';
+import { printable } from '../../../web/src/wasm/error.js';
 import { runOnHost, type HostName } from './hosts.js';
 import type { Job, JobEvent, JobResult, PromptData, RequestData, ScoreCase, Task } from './job.js';
-import { kDefaultModel, resolveModel } from './models.js';
+import { forgetDamaged, kDefaultModel, resolveModel } from './models.js';
 import type { Arguments } from './parse.js';
 import { figuresLine, ProgressLine, replyObject } from './report.js';
 
 const kDefaultMaxTokens = 512;
+const kDefaultScoreLogprobs = 5;
 
 export async function runModelVerb(args: Arguments, signal: AbortSignal): Promise<number> {
   const host: HostName = args.text('host') === 'chromium' ? 'chromium' : 'node';
   const model_name = args.text('model') ?? kDefaultModel;
   const as_json = args.flag('json');
-  const task = await makeTask(args);
+  const task = await makeTask(args, signal);
   const load = loadOptions(args, task);
   const download = new ProgressLine('Downloading', !as_json);
-  const { source } = await resolveModel(model_name, {
+  const resolved = await resolveModel(model_name, {
     use_cache: !args.flag('no-cache'),
     signal,
     onProgress: (loaded_bytes, total_bytes) => download.update({ loaded_bytes, total_bytes }),
   });
   download.clear();
-  const job: Job = { source, model_name, load, task };
-  const result = await runOnHost(host, job, makeTeller(as_json, args.flag('raw')), signal);
+  const job: Job = { source: resolved.source, model_name, load, task };
+  const tell = makeTeller(as_json, args.flag('raw'));
+  const result = await runOnHost(host, job, tell, signal).catch((thrown: unknown) => {
+    throw forgetDamaged(resolved, thrown);
+  });
   if (as_json) process.stdout.write(`${JSON.stringify(jsonObject(model_name, host, result))}\n`);
   else printResult(model_name, result);
   return isAborted(result) ? 130 : 0;
@@ -41,7 +47,8 @@ function makeTeller(as_json: boolean, quiet_notes: boolean): (event: JobEvent) =
     if (as_json) return;
     if (event.kind === 'progress') line.update(event.progress);
     else line.clear();
-    if (event.kind === 'note' && !quiet_notes) process.stderr.write(`${event.message}\n`);
+    if (event.kind === 'note' && !quiet_notes)
+      process.stderr.write(`${printable(event.message)}\n`);
     if (event.kind === 'text') process.stdout.write(event.text);
   };
 }
@@ -87,14 +94,22 @@ function readText(file: string): string {
   }
 }
 
-async function makeTask(args: Arguments): Promise<Task> {
+async function makeTask(args: Arguments, signal: AbortSignal): Promise<Task> {
   switch (args.verb) {
     case 'score':
-      return { verb: 'score', cases: scoreCases(args), top_logprobs: args.number('logprobs') ?? 0 };
+      return {
+        verb: 'score',
+        cases: scoreCases(args),
+        top_logprobs: args.number('logprobs') ?? kDefaultScoreLogprobs,
+      };
     case 'tokenize': {
       const ids = args.ids('ids');
       if (ids) return { verb: 'detokenize', ids };
-      return { verb: 'tokenize', text: await promptText(args), special: !args.flag('no-special') };
+      return {
+        verb: 'tokenize',
+        text: await promptText(args, signal),
+        special: !args.flag('no-special'),
+      };
     }
     case 'plan':
       return {
@@ -104,34 +119,42 @@ async function makeTask(args: Arguments): Promise<Task> {
         part: oneOf(args.text('what'), ['graph', 'steps', 'memory']) ?? 'steps',
       };
     default:
-      return { verb: 'generate', prompt: await promptData(args), request: requestData(args) };
+      return {
+        verb: 'generate',
+        prompt: await promptData(args, signal),
+        request: requestData(args),
+      };
   }
 }
 
-async function promptText(args: Arguments): Promise<string> {
-  const text = args.positional;
-  if (text === undefined)
-    throw new EngineError('invalid_argument', 'There is no text; see --help.');
-  if (text !== '-') return text;
+async function promptText(args: Arguments, signal: AbortSignal): Promise<string> {
+  const text = args.positional ?? '';
+  return text === '-' ? readStdin(signal) : text;
+}
+
+/** Until its end; a stop, or a text without end, ends the wait. */
+async function readStdin(signal: AbortSignal): Promise<string> {
   if (fs.fstatSync(0).isDirectory()) {
     throw new EngineError('not_found', 'Standard input is a folder, not a text.');
   }
   const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
+  let size_bytes = 0;
+  for await (const chunk of addAbortSignal(signal, process.stdin)) {
+    const bytes = Buffer.from(chunk);
+    chunks.push(bytes);
+    size_bytes += bytes.length;
+    if (size_bytes <= kMaxTextBytes) continue;
+    const sentence = `Standard input has more than (${kMaxTextBytes}) bytes, the limit.`;
+    throw new EngineError('invalid_argument', sentence);
+  }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-async function promptData(args: Arguments): Promise<PromptData> {
+async function promptData(args: Arguments, signal: AbortSignal): Promise<PromptData> {
   const ids = args.ids('ids');
   const system = args.text('system');
-  if (ids !== undefined && args.positional !== undefined) {
-    throw new EngineError('invalid_argument', 'A prompt and --ids exclude each other.');
-  }
-  if (system !== undefined && (ids !== undefined || args.flag('raw'))) {
-    throw new EngineError('invalid_argument', 'The option "--system" needs a chat template.');
-  }
   if (ids !== undefined) return { kind: 'ids', ids };
-  const text = await promptText(args);
+  const text = await promptText(args, signal);
   return args.flag('raw') ? { kind: 'raw', text } : { kind: 'chat', text, system };
 }
 
@@ -141,7 +164,7 @@ function requestData(args: Arguments): RequestData {
     top_logprobs: args.number('logprobs') ?? 0,
     ignore_eos: args.flag('ignore-eos'),
     stop: args.texts('stop'),
-    logit_bias: Object.fromEntries(args.pairs('logit-bias')),
+    logit_bias: sumBiases(args.pairs('logit-bias')),
   };
   const names = [
     ...(['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty'] as const),
@@ -152,6 +175,13 @@ function requestData(args: Arguments): RequestData {
     if (value !== undefined) request[name] = value;
   }
   return request;
+}
+
+/** Several biases of one token add up, as in llama.cpp. */
+function sumBiases(pairs: readonly (readonly [id: number, bias: number])[]) {
+  const sums: Record<number, number> = {};
+  for (const [id, bias] of pairs) sums[id] = (sums[id] ?? 0) + bias;
+  return sums;
 }
 
 function scoreCases(args: Arguments): ScoreCase[] {
@@ -209,7 +239,7 @@ function printResult(model: string, { surroundings, outcome }: JobResult): void 
   switch (outcome.verb) {
     case 'generate':
       process.stdout.write('\n');
-      process.stderr.write(`${figuresLine(model, surroundings, outcome.result)}\n`);
+      process.stderr.write(`${printable(figuresLine(model, surroundings, outcome.result))}\n`);
       return;
     case 'score':
       outcome.cases.forEach(({ steps }, i) => {
@@ -220,14 +250,18 @@ function printResult(model: string, { surroundings, outcome }: JobResult): void 
     case 'tokenize':
       process.stdout.write(tokenLines(outcome));
       return;
-    default:
+    case 'plan':
+      // Its lines are ours; names in them are the model's.
+      process.stdout.write(`${outcome.text.trimEnd().split('\n').map(printable).join('\n')}\n`);
+      return;
+    case 'detokenize':
       process.stdout.write(outcome.text.endsWith('\n') ? outcome.text : `${outcome.text}\n`);
   }
 }
 
 /** All lines in one text: a write for each would keep Ctrl-C waiting. */
 function tokenLines({ ids, pieces }: { ids: number[]; pieces: string[] }): string {
-  return ids.map((id, i) => `${id}\t${JSON.stringify(pieces[i] ?? '')}\n`).join('');
+  return ids.map((id, i) => `${id}\t${printable(JSON.stringify(pieces[i] ?? ''))}\n`).join('');
 }
 
 function scoreLine(index: number, { top_ids, top_logprobs }: TopTokens): string {

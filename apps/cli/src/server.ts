@@ -1,6 +1,7 @@
 // A small static server for the chat page and for --host chromium: folders by URL prefix, single files
 // (models) with byte ranges, and the headers that isolate a page so that it may use threads.
 // Non-goals: TLS, compression, anything but GET and HEAD.
+import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
@@ -14,8 +15,15 @@ export interface ServerOptions {
   files: Readonly<Record<string, string>>;
   /** URL path to a JSON value. */
   json?: Readonly<Record<string, unknown>>;
+  /** A URL whose answers, and those of its siblings (a split model), are passed on below `prefix`. */
+  remote?: RemoteFile | undefined;
   /** Default: kContentSecurityPolicy. */
   content_security_policy?: string;
+}
+
+export interface RemoteFile {
+  prefix: string;
+  url: string;
 }
 
 export interface RunningServer {
@@ -23,6 +31,9 @@ export interface RunningServer {
   url: string;
   close(): Promise<void>;
 }
+
+/** Not "localhost", which may be [::1] and there another program. Browsers trust it as much. */
+const kAddress = '127.0.0.1';
 
 const kTypes: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
@@ -72,7 +83,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const port = await listen(server, options.port);
   return {
     port,
-    url: `http://localhost:${port}/`,
+    url: `http://${kAddress}:${port}/`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -91,7 +102,7 @@ function listen(server: http.Server, port: number): Promise<number> {
         reject(new EngineError('storage', `Port (${port}) cannot be opened (${String(code)}).`));
       }
     });
-    server.listen(port, '127.0.0.1', () => {
+    server.listen(port, kAddress, () => {
       const address = server.address();
       resolve(typeof address === 'object' && address ? address.port : port);
     });
@@ -107,7 +118,15 @@ function answer(
     refuse(response, 405, 'Only GET and HEAD are answered.');
     return;
   }
-  const pathname = decodePath(request.url ?? '/');
+  const { remote } = options;
+  const wanted = request.url ?? '/';
+  if (remote && wanted.startsWith(remote.prefix)) {
+    const target = new URL(wanted.slice(remote.prefix.length), new URL('.', remote.url));
+    target.search = new URL(remote.url).search;
+    passOn(target, request, response).catch(() => refuse(response, 502, 'It cannot be fetched.'));
+    return;
+  }
+  const pathname = decodePath(wanted);
   const json = pathname === undefined ? undefined : options.json?.[pathname];
   if (json !== undefined) {
     response.writeHead(200, { ...kHeaders, 'content-type': kTypes['.json'] });
@@ -171,6 +190,35 @@ function sendFile(
   stream.on('error', () => response.destroy());
   response.on('close', () => stream.destroy());
   stream.pipe(response);
+}
+
+const kPassedOn = ['content-length', 'content-range', 'accept-ranges', 'etag'];
+
+/** A page may read from few servers (CORS, and its policy); this program from all. */
+async function passOn(
+  target: URL,
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+): Promise<void> {
+  const stop = new AbortController();
+  response.on('close', () => stop.abort());
+  const { range } = request.headers;
+  const answered = await fetch(target, {
+    headers: { 'accept-encoding': 'identity', ...(range === undefined ? {} : { range }) },
+    signal: stop.signal,
+  });
+  const headers: http.OutgoingHttpHeaders = { ...kHeaders };
+  const is_plain = answered.headers.get('content-encoding') === null;
+  for (const name of kPassedOn) {
+    const value = answered.headers.get(name);
+    if (value !== null && (is_plain || name !== 'content-length')) headers[name] = value;
+  }
+  response.writeHead(answered.status, headers);
+  const body = answered.body?.getReader();
+  for (let part = await body?.read(); part?.value; part = await body?.read()) {
+    if (!response.write(part.value)) await once(response, 'drain', { signal: stop.signal });
+  }
+  response.end();
 }
 
 /** One byte range; anything else is answered with the whole file, as HTTP allows. */

@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -62,6 +63,18 @@ test('nothing outside the folders, and no other method', async () => {
     expect((await fetch(server.url + pathname)).status).toBe(404);
   }
   expect((await fetch(server.url, { method: 'POST' })).status).toBe(405);
+});
+
+test('the URL names the address that is listened on', async () => {
+  const { port, url } = server;
+  expect(url).toBe(`http://127.0.0.1:${port}/`);
+  const other = http.createServer((_request, response) => response.end('another program'));
+  await new Promise<void>((resolve) => {
+    other.once('error', () => resolve()); // a machine without IPv6
+    other.listen(port, '::1', resolve);
+  });
+  expect(await (await fetch(url)).text()).toBe('<p>page');
+  await new Promise((resolve) => other.close(resolve));
 });
 
 test('a port in use has the code busy', async () => {

@@ -20,6 +20,7 @@ export interface ScoreOptions {
   ids: readonly number[];
   /** Step i is the distribution before continued id i. */
   continued_ids: readonly number[];
+  /** How many of the best tokens a step lists, at least 1. */
   top_logprobs: number;
   signal?: AbortSignal;
 }
@@ -76,6 +77,12 @@ export class Engine implements AsyncDisposable {
   /** The distributions along a given continuation. */
   async score(options: ScoreOptions): Promise<TopTokens[]> {
     const { ids, continued_ids, top_logprobs, signal } = options;
+    if (!(top_logprobs >= 1)) {
+      const sentence = `A scoring lists at least one token of each step, not (${top_logprobs}).`;
+      throw new EngineError('invalid_argument', sentence);
+    }
+    // Without an id to feed, the engine would sample.
+    if (continued_ids.length === 0) return [];
     const params = {
       ...toGenerateParams({ ids, seed: 0, top_logprobs, ignore_eos: true }),
       forced_ids: continued_ids,

@@ -28,6 +28,8 @@ export interface GenerateResult {
   /** Tokens after the first. */
   decode_tok_s: number | null;
   cached_count: number;
+  /** Prompt tokens that were computed: all but the cached ones, unless it was stopped before. */
+  read_count: number;
   stats: EngineStats;
 }
 
@@ -38,6 +40,8 @@ export class Generation implements AsyncIterable<GenerateChunk> {
   readonly #chunks: GenerateChunk[] = [];
   readonly #started_ms = performance.now();
   #prompt_ids: number[] = [];
+  /** Prompt tokens that are behind us, the cached ones included. */
+  #prefilled_count = 0;
   #token_ids: number[] = [];
   #logprobs: TopTokens[] = [];
   #text = '';
@@ -84,6 +88,7 @@ export class Generation implements AsyncIterable<GenerateChunk> {
       return;
     }
     if (event.kind === 'prefill') {
+      this.#prefilled_count = event.done_count;
       onPrefill?.(event.done_count, event.total_count);
       return;
     }
@@ -113,7 +118,9 @@ export class Generation implements AsyncIterable<GenerateChunk> {
         logprobs: null,
       });
     }
-    const read_count = reply.prompt_count - reply.cached_count;
+    // The first token comes after the whole prompt.
+    const done_count = reply.generated_count > 0 ? reply.prompt_count : this.#prefilled_count;
+    const read_count = Math.max(done_count - reply.cached_count, 0);
     return {
       text: this.#text,
       token_ids: this.#token_ids,
@@ -125,6 +132,7 @@ export class Generation implements AsyncIterable<GenerateChunk> {
       prefill_tok_s: rate(read_count, reply.prefill_us),
       decode_tok_s: rate(reply.generated_count - 1, reply.decode_us),
       cached_count: reply.cached_count,
+      read_count,
       stats: reply.stats,
     };
   }

@@ -21,7 +21,7 @@ import {
 import { EngineError, errorCodeName } from './error.js';
 import { decodeEvents, type EventRecord } from './events.js';
 import type { EngineInstance } from './instance.js';
-import { CallBlock, encodeUtf8, type LinearMemory } from './memory.js';
+import { CallBlock, checkId, encodeUtf8, type LinearMemory } from './memory.js';
 
 export type KvType = keyof typeof NsKvType;
 export type ActivationType = keyof typeof NsActivationType;
@@ -227,6 +227,7 @@ export class EngineCore {
 
   /** Starts a request; its events carry the id that is returned. */
   requestStart(request: CoreRequest): number {
+    for (const { token_id } of request.logit_bias) checkId(token_id);
     const block = new CallBlock();
     const prompt_at = block.addIds(request.prompt_ids);
     const forced_at = block.addIds(request.forced_ids);

@@ -1,6 +1,7 @@
 // EngineError: the one error type of the package. Its code is the engine's own (abi.gen.ts), the same
 // in C++, TypeScript and on the command line; its message is a full sentence. It crosses threads as
-// a plain record (ErrorRecord), so a code is never turned into text on the way.
+// a plain record (ErrorRecord), so a code is never turned into text on the way. Whatever text of a model,
+// a template or a server a message repeats, it stays one printable line.
 import { ErrorCode, type ErrorCodeName } from './abi.gen.js';
 
 export type { ErrorCodeName };
@@ -10,12 +11,22 @@ export interface ErrorRecord {
   message: string;
 }
 
+const kUnprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/** One line: control characters, and those that reorder or hide text, as JSON escapes. */
+export function printable(text: string): string {
+  const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replace(kUnprintable, (found) =>
+    found === '\n' ? '\\n' : found.split('').map(escape).join(''),
+  );
+}
+
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly code: ErrorCodeName;
 
   constructor(code: ErrorCodeName, message: string, options?: ErrorOptions) {
-    super(message, options);
+    super(printable(message), options);
     this.code = code;
   }
 

@@ -34,3 +34,12 @@ test('aborts and timeouts of a signal have codes', () => {
   expect(toEngineError(new TypeError('x')).code).toBe('internal');
   expect(toEngineError('text').code).toBe('internal');
 });
+
+test('a message is one printable line, whatever it repeats', () => {
+  const hostile = 'a\x1b[2J\r\nb\u009b31m\u202etxt\u2028\ud800 é 🦙';
+  const error = new EngineError('template_error', `It says (${hostile}).`).with('A\tB');
+  expect(error.message).toBe(
+    'A\\u0009B: It says (a\\u001b[2J\\u000d\\nb\\u009b31m\\u202etxt\\u2028\\ud800 é 🦙).',
+  );
+  expect(fromErrorRecord(toErrorRecord(error)).message).toBe(error.message);
+});

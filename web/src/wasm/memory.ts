@@ -71,6 +71,7 @@ export class CallBlock {
   }
 
   addIds(ids: readonly number[]): number {
+    ids.forEach(checkId);
     return this.add(4 * ids.length, (memory, at) => {
       const view = memory.view;
       ids.forEach((id, i) => view.setInt32(at + 4 * i, id, true));
@@ -93,6 +94,12 @@ export class CallBlock {
       exports.ns_free(base);
     }
   }
+}
+
+/** The engine knows its vocabulary; here an id must only survive the way into 32 bits. */
+export function checkId(id: number): void {
+  if ((id | 0) === id) return;
+  throw new EngineError('invalid_argument', `The token id (${id}) is no whole number of 32 bits.`);
 }
 
 export function encodeUtf8(text: string): Uint8Array {

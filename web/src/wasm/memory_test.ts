@@ -37,6 +37,17 @@ test('pieces are written after the memory grew, and the block is freed', () => {
   expect(memory.size_bytes).toBe(2 * 65536);
 });
 
+test('an id that does not fit into 32 bits is refused, never another one', () => {
+  for (const id of [2 ** 32 + 2, 2 ** 31, -(2 ** 31) - 1, 1.5, NaN]) {
+    expect(() => new CallBlock().addIds([1, id])).toThrow(
+      expect.objectContaining({
+        code: 'invalid_argument',
+        message: `The token id (${id}) is no whole number of 32 bits.`,
+      }),
+    );
+  }
+});
+
 test('text is read from shared memory too', () => {
   const wasm = new WebAssembly.Memory({ initial: 1, maximum: 2, shared: true });
   const memory = new LinearMemory(wasm);

@@ -169,6 +169,12 @@ export class Session {
       return this.core.tokenize(prompt.text, { add_special: true, parse_special: true });
     }
     const text = await this.render(prompt.messages);
+    if (text === '') {
+      throw new EngineError(
+        'template_error',
+        'The chat template made an empty text of the messages.',
+      );
+    }
     const { model } = this.#current;
     // Many templates write the BOS token themselves; it is not added a second time.
     const has_bos = model.bos_token !== '' && text.startsWith(model.bos_token);

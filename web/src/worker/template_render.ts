@@ -36,6 +36,7 @@ type Statement = Parameters<Interpreter['evaluate']>[0];
 type Value = ReturnType<Interpreter['evaluate']>;
 
 const kStepsPerClock = 256;
+const kMaxDetailChars = 500;
 
 class BoundedInterpreter extends Interpreter {
   readonly #limits: TemplateLimits;
@@ -92,10 +93,15 @@ export function renderTemplate(
   } catch (thrown) {
     if (thrown instanceof EngineError) throw thrown;
     const detail = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new EngineError('template_error', `The chat template failed (${detail}).`, {
+    throw new EngineError('template_error', `The chat template failed (${shortened(detail)}).`, {
       cause: thrown,
     });
   }
+}
+
+/** What a template says of itself, as far as a sentence needs it. */
+function shortened(text: string): string {
+  return text.length > kMaxDetailChars ? `${text.slice(0, kMaxDetailChars)} …` : text;
 }
 
 function makeEnvironment(input: TemplateInput, limits: TemplateLimits): Environment {
@@ -112,7 +118,7 @@ function makeEnvironment(input: TemplateInput, limits: TemplateLimits): Environm
     raise_exception: (message: unknown) => {
       throw new EngineError(
         'template_error',
-        `The chat template refuses these messages (${String(message)}).`,
+        `The chat template refuses these messages (${shortened(String(message))}).`,
       );
     },
     messages: input.messages,
