@@ -29,6 +29,7 @@
 #include <string_view>
 
 #include "tensor/dtype.h"
+#include "webgpu/kernel_source.h"
 
 namespace nonstop {
 
@@ -37,7 +38,7 @@ inline constexpr uint32_t kGpuBlockColumns = 32;
 
 struct WeightPlanes {
   DType dtype;
-  std::string_view kernel_name;  // "q4_1": dtype_q4_1.wgsl, pack_q4_1.wgsl
+  std::string_view name;  // "q4_1": of dtype_q4_1.wgsl, load_block_q4_1
   // Bytes of a block of 32 columns, but for super-scales: of 256.
   uint32_t quant_bytes;
   uint32_t high_bytes;
@@ -57,5 +58,10 @@ uint64_t GpuMatrixSizeBytes(DType dtype, uint32_t row_count, uint32_t column_cou
 // Packs `row_count` GGUF rows into whole groups at `packed`: what the pack kernels must write.
 void PackGpuRows(DType dtype, const std::byte* raw_rows, uint32_t row_count, uint32_t column_count,
                  std::byte* packed);
+
+// The kernel that packs rows of one shape; binds kRaw, kPacked, kParams. Params: first raw byte,
+// first packed word, rows, words to write (of whole groups).
+KernelSource MakePackKernel(DType dtype, uint32_t column_count);
+inline constexpr uint32_t kPackWorkgroupWords = 64;
 
 }  // namespace nonstop
