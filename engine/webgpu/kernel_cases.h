@@ -73,5 +73,7 @@ class CaseWriter {
 
 // Each lies in its own *_cases.cc.
 void AddPackCases(CaseWriter& writer);
+void AddRowsCases(CaseWriter& writer);
+void AddAttentionCases(CaseWriter& writer);
 
 }  // namespace nonstop

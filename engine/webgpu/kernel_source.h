@@ -25,9 +25,11 @@ enum class KernelBinding : uint8_t {
   kWeights1,        //
   kWeights2,        //
   kVectors,         // vectors: array<f32>            load_vector(i)
-  kCacheIn,         // cache: array<u32>, read
+  kCacheIn4,        // cache: array<vec4<u32>>, read
   kCacheOut,        // cache: array<u32>, read_write
+  kCacheOut4,       // cache: array<vec4<u32>>, read_write
   kState,           // state: array<u32>, read        (state.wgsl has its layout)
+  kPartials,        // partials: array<atomic<u32>>, read_write, of attention
   kPacked,          // packed: array<u32>, read_write: a window of weights while it is packed
   kParams,          // params: 16 words, uniform with a dynamic offset      param(word),
                     // param_f32(word)
@@ -47,10 +49,10 @@ struct KernelConstant {
 
 struct KernelSpec {
   std::string name;  // for people; equal texts may have equal names
-  std::vector<KernelConstant> constants;
-  std::vector<KernelBinding> bindings;  // ascending
-  std::vector<std::string_view> files;  // of kernels/, without ".wgsl"
-  std::string glue;                     // aliases and one-line functions between files
+  std::vector<KernelConstant> constants = {};
+  std::vector<KernelBinding> bindings = {};  // ascending
+  std::vector<std::string_view> files = {};  // of kernels/, without ".wgsl"
+  std::string glue = {};                     // aliases and one-line functions between files
   bool uses_subgroups = false;
 };
 

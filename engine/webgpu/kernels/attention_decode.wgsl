@@ -1,10 +1,11 @@
 // attention_decode: y[r, h] = softmax(cap(scale * q[r, h] . K)) V over the tokens that row r sees, for
 // a few rows, each of any sequence. The context is split in RANGES; the last workgroup of a
 // (row, head tile) to finish puts the partial results together.
-// Layout: q, y (rows, HEADS, HEAD_DIM); cache: kv.wgsl; partials: TICKETS counters, all zero between
+// Layout: y (rows, HEADS, HEAD_DIM); cache: kv.wgsl; partials: TICKETS counters, all zero between
 //   dispatches, then (row, kv_head, tile, range) of PARTIAL_WORDS.
 // Dispatch: at least rows * KV_HEADS * TILES * RANGES workgroups, ranges innermost.
-// Requires: HEAD_DIM even, at most 512; TILE_HEADS <= 4. params: q, y.
+// Requires: HEAD_DIM even, at most 512; TILE_HEADS <= 4. prepare and query_at: attention_query.wgsl or
+// attention_rope.wgsl. params: 1 y.
 // Order between workgroups: a partial is written and read by atomics only, and so is the counter that
 // tells of it, with a storage barrier between: the device's caches are not in the way.
 const COLUMNS = HEAD_DIM / 2u;          // of V, in pairs
@@ -46,8 +47,7 @@ fn load_queries(unit: Unit, local: u32) {
     var values = vec4<f32>();
     for (var j = 0u; j < 4u; j++) {
       if head < unit.head_count && column + j < HEAD_DIM {
-        let at = (unit.row * HEADS + unit.first_head + head) * HEAD_DIM + column + j;
-        values[j] = load_act(param(0u) + at) * SCALE;
+        values[j] = query_at(unit, head, column + j) * SCALE;
       }
     }
     queries[i] = values;
@@ -167,6 +167,7 @@ fn attend(group: u32, local: u32) {
   }
   let range_begin = begin + range * range_tokens;
   let range_end = min(range_begin + range_tokens, position + 1u);
+  prepare(unit, range + 1u == range_count, local);
   load_queries(unit, local);
   let column = local % COLUMNS;
   let slice = local / COLUMNS;
