@@ -9,7 +9,7 @@ import {
   type GpuWish,
   type OpenedDevice,
 } from './adapter.js';
-import { selfTestFault } from './self_test.js';
+import { selfTestFault } from './device_check.js';
 
 export interface GpuChoice {
   /** Undefined: not used, and the reason says why. */

@@ -12,7 +12,7 @@ import {
   readNsGpuBinding,
   readNsGpuReadback,
 } from '../wasm/abi.gen.js';
-import { EngineError } from '../wasm/error.js';
+import { EngineError, toEngineError } from '../wasm/error.js';
 import type { LinearMemory } from '../wasm/memory.js';
 import { GpuCounter } from './counters.js';
 import { ReadbackRing, type Readback } from './readback.js';
@@ -71,7 +71,10 @@ export class GpuPlayer {
     device.addEventListener('uncapturederror', this.#onUncaptured);
     void device.lost.then(({ reason, message }) => {
       this.#fail(
-        new EngineError('backend_failed', `The GPU device was lost (${reason}: ${message}).`),
+        new EngineError(
+          'backend_failed',
+          `The GPU device was lost (${reason}: ${messageOf(message)}).`,
+        ),
       );
     });
   }
@@ -169,18 +172,23 @@ export class GpuPlayer {
     // The action's own error says more; a scope's is told where there is none.
     const [[validation, memory]] = await Promise.all([scopes, done]);
     if (validation) throw toGpuError(what, validation);
-    if (memory) throw new EngineError('out_of_memory', `${what} (${memory.message}).`);
+    if (memory) throw new EngineError('out_of_memory', `${what} (${messageOf(memory)}).`);
   }
 
   #createBuffer(id: number, usage: number, size_bytes: number): void {
     const is_params = usage === NsGpuBufferUsage.params;
+    const made = this.#scoped(`A GPU buffer of (${size_bytes}) bytes failed`, () => {
+      this.#buffers[id] = this.#device.createBuffer({
+        label: `buffer ${id}`,
+        size: size_bytes,
+        usage: (is_params ? kUsage.uniform : kUsage.storage) | kUsage.copySrc | kUsage.copyDst,
+      });
+    });
+    // A size past a limit is a validation error to WebGPU.
     this.#track(
-      this.#scoped(`A buffer of (${size_bytes}) bytes failed`, () => {
-        this.#buffers[id] = this.#device.createBuffer({
-          label: `buffer ${id}`,
-          size: size_bytes,
-          usage: (is_params ? kUsage.uniform : kUsage.storage) | kUsage.copySrc | kUsage.copyDst,
-        });
+      made.catch((thrown: unknown) => {
+        const { message } = toEngineError(thrown);
+        throw new EngineError('out_of_memory', message, { cause: thrown });
       }),
     );
   }
@@ -236,7 +244,7 @@ export class GpuPlayer {
       } catch (thrown) {
         const { messages } = await module.getCompilationInfo();
         const first = messages.find(({ type }) => type === 'error');
-        const detail = first ? `line ${first.lineNum}: ${first.message}` : String(thrown);
+        const detail = first ? `line ${first.lineNum}: ${first.message}` : messageOf(thrown);
         throw new EngineError('backend_failed', `Pipeline "${label}" failed (${detail}).`, {
           cause: thrown,
         });
@@ -321,6 +329,11 @@ export class GpuPlayer {
     this.#tell(() => this.#reports.ticketDone(ticket));
   }
 
+  /** Uploaded, but not yet taken by the queue. */
+  get outstanding_bytes(): number {
+    return this.#gate.outstanding_bytes;
+  }
+
   /** Lets a loader go on when no more than 8 MiB of its uploads are outstanding; throws a fault. */
   async passUploads(): Promise<void> {
     await this.#gate.pass();
@@ -350,11 +363,14 @@ function unsigned(words: number[]): [number, number, number, number, number, num
   return [at(0), at(1), at(2), at(3), at(4), at(5), at(6)];
 }
 
+/** The first line of what a browser says; Dawn adds how it came there. */
+function messageOf(thrown: unknown): string {
+  const has_message = typeof thrown === 'object' && thrown !== null && 'message' in thrown;
+  const text = String(has_message ? thrown.message : thrown);
+  return (text.split('\n')[0] ?? '').replace(/\.$/, '');
+}
+
 function toGpuError(what: string, thrown: unknown): EngineError {
   if (thrown instanceof EngineError) return thrown;
-  const message =
-    typeof thrown === 'object' && thrown !== null && 'message' in thrown
-      ? String(thrown.message)
-      : String(thrown);
-  return new EngineError('backend_failed', `${what} (${message}).`, { cause: thrown });
+  return new EngineError('backend_failed', `${what} (${messageOf(thrown)}).`, { cause: thrown });
 }
