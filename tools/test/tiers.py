@@ -8,7 +8,8 @@ import os
 import re
 import time
 
-from counts import Counts, check, of_googletest, of_node_test, of_unittest, of_vitest
+from counts import Counts, check, of_googletest, of_kernel_cases, of_node_test, of_unittest
+from counts import of_vitest
 from process import LOGS, NODE20, NODE24, ROOT, build, run
 
 ENSURE = ROOT / "tools/setup/ensure"
@@ -130,6 +131,20 @@ def stories(folder, full, limit_s):
     return of_node_test(run(command, limit_s, {"NONSTOP_FULL": "1" if full else ""}))
 
 
+def gpu(full):
+    """On lavapipe: each kernel's cases with subgroups of 4, 8 and 16 lanes, then the player."""
+    if not build("native-debug", "webgpu_cases").ok:
+        return check(False, "the kernels' cases build")
+    folder = ROOT / "build/kernel-cases"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = run([ROOT / "build/native-debug/webgpu_cases", folder], 300)
+    counts = check(written.ok, "the kernels' cases are written")
+    for size in (4, 8, 16) if written.ok else ():
+        command = [NODE24, "tests/gpu/run_cases.mjs", folder, "--failures"]
+        counts += of_kernel_cases(run([*command, f"--subgroup-size={size}"], 900))
+    return counts + stories("gpu", full, 1200 if full else 600)
+
+
 def golden(full):
     """Real models against exact reference values: natively (optimised), then by ./run."""
     counts = Counts()
@@ -190,5 +205,5 @@ def tidy(full):
 
 TIERS = {
     tier.__name__: tier
-    for tier in (setup, format, modules, native, wasm, ts, golden, cli, web, fuzz, tidy)
+    for tier in (setup, format, modules, native, wasm, ts, gpu, golden, cli, web, fuzz, tidy)
 }

@@ -89,7 +89,7 @@ export class Session {
           return await this.#load(params, started, { ...report, used: true }, onProgress, signal);
         } catch (thrown) {
           if (is_forced || !isGpuFault(thrown)) throw thrown;
-          why_not = `it failed (${toEngineError(thrown).message})`;
+          why_not = `it failed (${toEngineError(thrown).message.replace(/\.$/, '')})`;
         }
       } else if (is_forced) {
         throw new EngineError('backend_failed', `WebGPU was asked for, but ${why}.`);
