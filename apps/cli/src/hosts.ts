@@ -70,7 +70,9 @@ async function drivePage(
   tell: (event: JobEvent) => void,
   signal: AbortSignal,
 ): Promise<JobResult> {
-  const context = await launchChromium(profile);
+  // Without it Chromium gives no software adapter; on a machine with a GPU it changes nothing.
+  const more = job.load.device === 'webgpu' ? ['--enable-unsafe-webgpu'] : [];
+  const context = await launchChromium(profile, more);
   const close = () => void context.close().catch(() => {});
   try {
     const page = await context.newPage();
@@ -95,7 +97,7 @@ async function drivePage(
 }
 
 /** Headless, with a profile folder of its own. */
-export async function launchChromium(profile: string) {
+export async function launchChromium(profile: string, more: readonly string[] = []) {
   const executablePath = process.env['NONSTOP_CHROMIUM'] || '/usr/bin/chromium';
   if (!fs.existsSync(executablePath)) {
     throw new EngineError('not_found', `There is no Chromium at "${executablePath}".`);
@@ -109,6 +111,7 @@ export async function launchChromium(profile: string) {
       args: [
         ...['--no-sandbox', '--no-first-run', '--disable-quic', '--disable-sync'],
         ...['--disable-background-networking', '--disable-component-update'],
+        ...more,
       ],
     });
   } catch (cause) {

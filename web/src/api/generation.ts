@@ -1,5 +1,6 @@
 // A reply under way: an async iterator of its pieces, and a promise of the whole. Leaving the loop
 // early, or aborting the signal, stops the engine; the result then says finish_reason "abort".
+import type { GpuCounts } from '../gpu/counters.js';
 import { toEngineError } from '../wasm/error.js';
 import type { FinishReason, TopTokens } from '../wasm/events.js';
 import type { EngineStats } from '../wasm/core.js';
@@ -29,6 +30,8 @@ export interface GenerateResult {
   decode_tok_s: number | null;
   cached_count: number;
   stats: EngineStats;
+  /** WebGPU: what a token after the first took; null on the CPU and for one token. */
+  gpu_per_token: GpuCounts | null;
 }
 
 export class Generation implements AsyncIterable<GenerateChunk> {
@@ -126,6 +129,7 @@ export class Generation implements AsyncIterable<GenerateChunk> {
       decode_tok_s: rate(reply.generated_count - 1, reply.decode_us),
       cached_count: reply.cached_count,
       stats: reply.stats,
+      gpu_per_token: reply.gpu_per_token,
     };
   }
 
