@@ -10,6 +10,7 @@
 
 #include "abi/event_buffer.h"
 #include "abi/linear_memory.h"
+#include "abi/module_backend.h"
 #include "base/bytes.h"
 #include "session/engine.h"
 
@@ -85,10 +86,6 @@ Result<const Tokenizer*> GetTokenizer() {
 Status CreateEngine(uint32_t options_ptr) {
   ASSIGN_OR_RETURN(const auto views, View<NsEngineOptions>(options_ptr, 1, "options"));
   const NsEngineOptions given = views[0];
-  if (given.backend > static_cast<uint32_t>(NsBackend::kCpuReference)) {
-    return MakeError(ErrorCode::kBackendFailed, "Backend (%u) is not part of this module.",
-                     given.backend);
-  }
   if (given.kv_type > 1 || given.activation_type > 1) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "KV type (%u) or activation type (%u) is unknown.", given.kv_type,
@@ -109,8 +106,10 @@ Status CreateEngine(uint32_t options_ptr) {
   Module& module = GetModule();
   module.engine.reset();
   module.events.Clear();
+  ASSIGN_OR_RETURN(std::unique_ptr<BackendFactory> factory,
+                   MakeModuleBackend(static_cast<NsBackend>(given.backend), options, &module.pool));
   ASSIGN_OR_RETURN(module.engine,
-                   Engine::Create(options, &module.clock, &module.events, &module.pool));
+                   Engine::Create(options, &module.clock, &module.events, std::move(factory)));
   return {};
 }
 

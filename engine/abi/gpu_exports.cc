@@ -1,8 +1,9 @@
 // The WebGPU module's GPU, and the functions by which the host reports what became of its work.
 #include "abi/abi.h"
 #include "abi/linear_memory.h"
-#include "abi/module_gpu.h"
+#include "abi/module_backend.h"
 #include "port/wasm/wasm_gpu.h"
+#include "webgpu/backend.h"
 
 namespace nonstop::abi {
 namespace {
@@ -48,7 +49,15 @@ Result<GpuAdapter> ReadAdapter(uint32_t adapter_ptr) {
 
 }  // namespace
 
-Gpu* ModuleGpu() { return &GetGpu(); }
+Result<std::unique_ptr<BackendFactory>> MakeModuleBackend(NsBackend kind, const EngineOptions&,
+                                                          cpu::Pool*) {
+  if (kind != NsBackend::kWebGpu) {
+    return MakeError(ErrorCode::kBackendFailed, "Backend (%u) is not part of this module.",
+                     static_cast<uint32_t>(kind));
+  }
+  std::unique_ptr<BackendFactory> factory = std::make_unique<WebGpuBackendFactory>(&GetGpu());
+  return factory;
+}
 
 extern "C" {
 

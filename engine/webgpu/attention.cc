@@ -93,7 +93,8 @@ KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
   spec.files = {"state", "kv", "kv_read", "attention_score"};
   if (op.rows) {
     spec.bindings.insert(spec.bindings.end(), {kVectors, kCacheOut4});
-    spec.files.insert(spec.files.end(), {"rope", "head_rows", "half", "attention_rope"});
+    spec.files.insert(spec.files.end(),
+                      {"rope", "rope_pairs", "head_rows", "half", "attention_rope"});
   } else {
     spec.bindings.push_back(kCacheIn4);
     spec.files.push_back("attention_query");

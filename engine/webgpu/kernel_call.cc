@@ -15,6 +15,16 @@ std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
   return {static_cast<uint32_t>(DivideRoundUp<uint64_t>(count, y)), static_cast<uint32_t>(y), 1};
 }
 
+RowSpace KernelCall::row_space() const {
+  if (embed) return RowSpace::kTokens;
+  return product ? product->shape.row_space : workload.row_space;
+}
+
+std::array<uint32_t, 3> KernelCall::Workgroups(uint32_t row_count) const {
+  if (embed) return embed->Workgroups(row_count);
+  return product ? product->Workgroups(row_count) : workload.Workgroups(row_count);
+}
+
 void OperandReader::Read(std::string_view name, ActivationPlace operand, std::string* glue) {
   const char* reader = "load_act2";
   if (operand.buffer == call_.out.buffer) {

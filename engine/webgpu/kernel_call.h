@@ -4,10 +4,12 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "graph/graph.h"
 #include "webgpu/kernel_source.h"
+#include "webgpu/product.h"
 
 namespace nonstop {
 
@@ -38,8 +40,16 @@ struct KernelCall {
   ActivationPlace in;                   // kActivationsIn, kActivationsIn4
   ActivationPlace in2;
   ActivationPlace out;
+  std::vector<GpuBufferId> windows = {};  // kWeights0 and on
+  uint32_t layer = 0;                     // whose cache is bound
   std::array<uint32_t, 16> params = {};
+  // One of these says how many workgroups a run has.
   Workload workload;
+  std::optional<ProductDispatch> product = {};
+  std::optional<EmbedDispatch> embed = {};
+
+  RowSpace row_space() const;
+  std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;
 };
 
 inline uint32_t FloatWord(float value) { return std::bit_cast<uint32_t>(value); }

@@ -198,7 +198,7 @@ KernelCall MakeSelectCall(const SelectOp& op) {
 
 KernelCall MakeRopeCall(const RopeOp& op) {
   KernelCall call;
-  KernelSpec spec{.name = "rope", .files = {"state", "rope", "rows_rope"}};
+  KernelSpec spec{.name = "rope", .files = {"state", "rope", "rope_pairs", "rows_rope"}};
   AddState(op.state, &spec.constants);
   AddRotation(op.rotation, &spec.constants);
   spec.constants.push_back(KernelConstant::Uint("HEADS", op.head_count));
@@ -240,7 +240,7 @@ KernelCall MakeRopeKvCall(const RopeKvOp& op) {
   KernelSpec spec{
       .name = "rope_kv",
       .bindings = {kActivationsIn, kActivationsOut, kVectors, kCacheOut, kState, kParams},
-      .files = {"state", "rope", "head_rows", "half", "kv", "kv_write", "rope_kv"}};
+      .files = {"state", "rope", "rope_pairs", "head_rows", "half", "kv", "kv_write", "rope_kv"}};
   AddState(op.state, &spec.constants);
   AddCache(op.cache, &spec.constants, &call.params);
   AddHeadRows(op.rows, &spec.constants, &call.params);

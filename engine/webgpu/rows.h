@@ -72,7 +72,7 @@ KernelCall MakeSelectCall(const SelectOp& op);
 struct RotationOp {
   uint32_t rotated_dim = 0;
   bool halves = false;
-  uint32_t frequencies = 0;  // in vectors: pairs of numbers, see EncodeFrequencies
+  uint32_t frequencies = 0;  // in vectors: see EncodeFrequencies
   float magnitude = 1.0f;
 };
 

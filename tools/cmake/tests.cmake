@@ -1,7 +1,7 @@
 # Tests and fuzzers: found by suffix. engine/abi is a library here, so that tests can call it; but for
 # what is linked into modules only: its pointers are offsets in a 32-bit linear memory.
 file(GLOB_RECURSE abi_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/abi/*.cc)
-list(FILTER abi_sources EXCLUDE REGEX "(_(test|fuzz|bench)|/abi|/linear_memory|/gpu_exports|/no_gpu)\\.cc$")
+list(FILTER abi_sources EXCLUDE REGEX "(_(test|fuzz|bench)|/abi|/linear_memory|/gpu_exports|/cpu_backend)\\.cc$")
 add_library(nonstop_abi INTERFACE)
 target_link_libraries(nonstop_abi INTERFACE nonstop_engine)
 if(abi_sources)

@@ -1,8 +1,7 @@
-// rope: rotary position embedding of one pair. Su et al. 2021.
-// A frequency is the fraction of a turn that a position adds, in 40 bits: two floats of `vectors`
-// (webgpu/rows.h). Position times frequency is then exact in integers, however long the context; in
-// f32 it would be off by 4e-3 at position 100,000.
-const ROPE_PAIRS = ROTATED_DIM / 2u;
+// rope: cos and sin of position * frequency, to about 1e-7 whatever the driver's own sin does and
+// however long the context. A frequency is the part of a turn that a position adds, in 40 bits (two
+// whole numbers in vectors, EncodeFrequencies), so the product is exact in integers. In f32 it is off
+// by 3e-4 at position 100,000 even in two parts, as drivers may join products and sums.
 
 // The angle in units of 2^-32 turns.
 fn rope_turn(position: u32, frequency: u32) -> u32 {
@@ -12,8 +11,10 @@ fn rope_turn(position: u32, frequency: u32) -> u32 {
     (((position >> 16u) * low) << 8u);
 }
 
-// Taylor series on an eighth of a turn: WGSL promises no more than 2^-11 of cos and sin.
-fn cos_sin(turn: u32) -> vec2<f32> {
+// `frequency` is where it lies in vectors. Taylor series on an eighth of a turn: WGSL promises no more
+// than 2^-11 of cos and sin.
+fn rotation(position: u32, frequency: u32) -> vec2<f32> {
+  let turn = rope_turn(position, frequency);
   let quadrant = (turn + 0x20000000u) >> 30u;
   let x = f32(bitcast<i32>(turn - (quadrant << 30u))) * 1.4629180792671596e-9;  // 2 pi / 2^32
   let y = x * x;
@@ -21,17 +22,4 @@ fn cos_sin(turn: u32) -> vec2<f32> {
   let s = x + x * y * (-1.6666667e-1 + y * (8.3333333e-3 + y * (-1.984127e-4 + y * 2.7557319e-6)));
   let turned = select(vec2(c, s), vec2(-s, c), (quadrant & 1u) != 0u);
   return select(turned, -turned, (quadrant & 2u) != 0u);
-}
-
-// The elements of a head that make a pair: (i, i + pairs), or neighbours.
-fn pair_first(pair: u32) -> u32 {
-  return select(2u * pair, pair, ROPE_HALVES != 0u);
-}
-fn pair_second(pair: u32) -> u32 {
-  return select(2u * pair + 1u, pair + ROPE_PAIRS, ROPE_HALVES != 0u);
-}
-
-fn rotate(pair: vec2<f32>, position: u32, frequency: u32, magnitude: f32) -> vec2<f32> {
-  let r = cos_sin(rope_turn(position, frequency)) * magnitude;
-  return vec2(pair.x * r.x - pair.y * r.y, pair.x * r.y + pair.y * r.x);
 }

@@ -1,7 +1,0 @@
-#include "abi/module_gpu.h"
-
-namespace nonstop::abi {
-
-Gpu* ModuleGpu() { return nullptr; }
-
-}  // namespace nonstop::abi
