@@ -10,6 +10,7 @@ int main(int argument_count, char** arguments) {
   }
   nonstop::CaseWriter writer(argument_count > 2 ? arguments[2] : "");
   nonstop::AddPackCases(writer);
+  nonstop::AddProductCases(writer);
   if (!writer.WriteTo(arguments[1])) {
     std::fprintf(stderr, "webgpu_cases: cannot write to \"%s\".\n", arguments[1]);
     return 1;
