@@ -39,7 +39,11 @@ void AddCallCase(CaseWriter& writer, const std::string& name, const KernelCall& 
       {KernelBinding::kParams, CaseParams({call.params.begin(), call.params.end()})});
   KernelCase kernel_case{.name = name, .kernel = call.source, .bindings = {}};
   for (KernelBinding binding : call.bindings) {
-    kernel_case.bindings.push_back(std::move(*FindOperand(operands, binding)));
+    CaseBinding bytes = std::move(*FindOperand(operands, binding));
+    if (binding == KernelBinding::kVectors) {  // read in whole vec4s
+      bytes.bytes.resize(RoundUp<size_t>(bytes.bytes.size(), 16));
+    }
+    kernel_case.bindings.push_back(std::move(bytes));
   }
   kernel_case.workgroups = call.workload.Workgroups(row_count);
   writer.AddCase(kernel_case);

@@ -48,7 +48,7 @@ CaseBinding CaseOutput(const std::vector<uint32_t>& before, const std::vector<ui
 struct KernelCase {
   std::string name;
   KernelSource kernel;
-  std::vector<CaseBinding> bindings;  // one for each of the kernel's
+  std::vector<CaseBinding> bindings = {};  // one for each of the kernel's
   std::array<uint32_t, 3> workgroups = {1, 1, 1};
 };
 
@@ -75,5 +75,6 @@ class CaseWriter {
 void AddPackCases(CaseWriter& writer);
 void AddRowsCases(CaseWriter& writer);
 void AddAttentionCases(CaseWriter& writer);
+void AddProductCases(CaseWriter& writer);
 
 }  // namespace nonstop

@@ -12,6 +12,7 @@ int main(int argument_count, char** arguments) {
   nonstop::AddPackCases(writer);
   nonstop::AddRowsCases(writer);
   nonstop::AddAttentionCases(writer);
+  nonstop::AddProductCases(writer);
   if (!writer.WriteTo(arguments[1])) {
     std::fprintf(stderr, "webgpu_cases: cannot write to \"%s\".\n", arguments[1]);
     return 1;

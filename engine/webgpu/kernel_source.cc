@@ -39,8 +39,9 @@ constexpr BindingInfo kBindings[] = {
     {KernelBinding::kWeights0, GpuAccess::kRead, "<storage, read> weights0: array<vec4<u32>>;", ""},
     {KernelBinding::kWeights1, GpuAccess::kRead, "<storage, read> weights1: array<vec4<u32>>;", ""},
     {KernelBinding::kWeights2, GpuAccess::kRead, "<storage, read> weights2: array<vec4<u32>>;", ""},
-    {KernelBinding::kVectors, GpuAccess::kRead, "<storage, read> vectors: array<f32>;",
-     "fn load_vector(i: u32) -> f32 { return vectors[i]; }\n"},
+    {KernelBinding::kVectors, GpuAccess::kRead, "<storage, read> vectors: array<vec4<f32>>;",
+     "fn load_vector(i: u32) -> f32 { return vectors[i / 4u][i % 4u]; }\n"
+     "fn load_vector4(i: u32) -> vec4<f32> { return vectors[i]; }\n"},
     {KernelBinding::kCacheIn4, GpuAccess::kRead, "<storage, read> cache: array<vec4<u32>>;", ""},
     {KernelBinding::kCacheOut, GpuAccess::kReadWrite, "<storage, read_write> cache: array<u32>;",
      ""},

@@ -24,7 +24,7 @@ enum class KernelBinding : uint8_t {
   kWeights0,        // weights0: array<vec4<u32>>, a window
   kWeights1,        //
   kWeights2,        //
-  kVectors,         // vectors: array<f32>            load_vector(i)
+  kVectors,         // vectors: array<vec4<f32>>   load_vector(i), load_vector4(i / 4)
   kCacheIn4,        // cache: array<vec4<u32>>, read
   kCacheOut,        // cache: array<u32>, read_write
   kCacheOut4,       // cache: array<vec4<u32>>, read_write

@@ -61,7 +61,7 @@ struct ProductOp {
   uint32_t rotated_dim = 0;
   bool rope_halves = false;
   float rope_magnitude = 1.0f;
-  uint32_t frequencies_offset = kNoOffset;  // in vectors, rotated_dim / 2
+  uint32_t frequencies_offset = kNoOffset;  // in vectors, EncodeFrequencies (rows.h)
   bool kv_is_f32 = false;
   uint32_t cache_offset = 0;  // in words: of the layer's K, inside a page
   uint32_t page_words = 0;    // of a page of the layer's group

@@ -11,13 +11,20 @@ namespace nonstop {
 namespace {
 
 constexpr WeightPlanes kPlanes[] = {
-    {DType::kF32, "f32", 128, 0, 0, 0},      {DType::kF16, "f16", 64, 0, 0, 0},
-    {DType::kBF16, "bf16", 64, 0, 0, 0},     {DType::kQ4_0, "q4_0", 16, 0, 2, 0},
-    {DType::kQ4_1, "q4_1", 16, 0, 4, 0},     {DType::kQ5_0, "q5_0", 16, 4, 2, 0},
-    {DType::kQ5_1, "q5_1", 16, 4, 4, 0},     {DType::kQ8_0, "q8_0", 32, 0, 2, 0},
-    {DType::kIQ4_NL, "iq4_nl", 16, 0, 2, 0}, {DType::kQ2_K, "q2_k", 8, 0, 2, 4},
-    {DType::kQ3_K, "q3_k", 8, 4, 2, 2},      {DType::kQ4_K, "q4_k", 16, 0, 2, 4},
-    {DType::kQ5_K, "q5_k", 16, 4, 2, 4},     {DType::kQ6_K, "q6_k", 16, 8, 2, 2},
+    {DType::kF32, "f32", "dtype_f32", 128, 0, 0, 0},
+    {DType::kF16, "f16", "dtype_f16", 64, 0, 0, 0},
+    {DType::kBF16, "bf16", "dtype_bf16", 64, 0, 0, 0},
+    {DType::kQ4_0, "q4_0", "dtype_q4_0", 16, 0, 2, 0},
+    {DType::kQ4_1, "q4_1", "dtype_q4_1", 16, 0, 4, 0},
+    {DType::kQ5_0, "q5_0", "dtype_q5_0", 16, 4, 2, 0},
+    {DType::kQ5_1, "q5_1", "dtype_q5_1", 16, 4, 4, 0},
+    {DType::kQ8_0, "q8_0", "dtype_q8_0", 32, 0, 2, 0},
+    {DType::kIQ4_NL, "iq4_nl", "dtype_iq4_nl", 16, 0, 2, 0},
+    {DType::kQ2_K, "q2_k", "dtype_q2_k", 8, 0, 2, 4},
+    {DType::kQ3_K, "q3_k", "dtype_q3_k", 8, 4, 2, 2},
+    {DType::kQ4_K, "q4_k", "dtype_q4_k", 16, 0, 2, 4},
+    {DType::kQ5_K, "q5_k", "dtype_q5_k", 16, 4, 2, 4},
+    {DType::kQ6_K, "q6_k", "dtype_q6_k", 16, 8, 2, 2},
 };
 
 // What 32 weights of a file are made of, before they are laid out.

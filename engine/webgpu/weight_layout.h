@@ -38,7 +38,8 @@ inline constexpr uint32_t kGpuBlockColumns = 32;
 
 struct WeightPlanes {
   DType dtype;
-  std::string_view name;  // "q4_1": of dtype_q4_1.wgsl, load_block_q4_1
+  std::string_view name;  // in kernels: load_block_q4_1
+  std::string_view file;  // where it is: dtype_q4_1
   // Bytes of a block of 32 columns, but for super-scales: of 256.
   uint32_t quant_bytes;
   uint32_t high_bytes;

@@ -1,0 +1,135 @@
+// matvec: products of a few token rows with the rows of a matrix, with what comes before (RMSNorm)
+// and after (an epilogue) in the same dispatch.
+// Layout:   x (TOKENS, COLUMNS); weights in planes (webgpu/weight_layout.h).
+// Dispatch: workgroups of WORKGROUP invocations; each takes SETS sets of ROWS weight rows, LANES
+//           invocations a row, each of them every LANES-th block of 32 columns.
+// Params:   0 x; 1 y; 2 width of y; 3 norm weights; 4..6 first vec4 of each matrix; 7 first column of
+//           y; 8 rows; 9..11 biases; 12 frequencies; 13 cache; 14 words of a page; 15 residual.
+// x is staged in workgroup memory CHUNK blocks at a time, column 4 g + k of block b at vec4
+// (token, g, b): lanes with neighbouring blocks then read neighbouring vec4s.
+// Barriers: one before the products of a chunk and one after the last. Accumulates in f32.
+const ROWS = WORKGROUP / LANES;
+const OUTPUTS = ROWS * TOKENS;
+const CHUNKS = (BLOCKS + CHUNK - 1u) / CHUNK;
+const STRIDE = CHUNK | 1u;  // odd, so that staging has no bank conflicts
+const LINE = LANES + 1u;    // likewise for sums
+const STAGERS = WORKGROUP / TOKENS;  // invocations that stage one token
+
+alias Sums = array<f32, MATRICES * TOKENS>;
+
+var<workgroup> xs: array<vec4<f32>, TOKENS * 8u * STRIDE>;
+var<workgroup> partials: array<f32, MATRICES * OUTPUTS * LINE>;  // (matrix, row, token, lane)
+var<workgroup> squares: array<f32, WORKGROUP>;                   // (token, stager)
+var<workgroup> square_sums: array<f32, TOKENS * LINE>;
+
+// Returns the squares of what this invocation has staged.
+fn stage(chunk: u32, local: u32) -> f32 {
+  let token = local / STAGERS;
+  var squared = 0.0;
+  for (var i = local % STAGERS; i < CHUNK * 8u; i += STAGERS) {
+    let c = chunk * CHUNK * 8u + i;
+    var x = load_x4(token, c);
+    if HAS_NORM != 0u {
+      squared += dot(x, x);
+      x *= norm_weight4(c);
+    }
+    xs[(token * 8u + i % 8u) * STRIDE + i / 8u] = x;
+  }
+  return squared;
+}
+
+fn add_products(matrix: u32, row: u32, block: u32, staged: u32, first: u32,
+                sums: ptr<function, Sums>) {
+  let weights = load_matrix(matrix, row, block);
+  for (var t = 0u; t < TOKENS; t++) {
+    let x = t * 8u * STRIDE + staged;
+    let low = dot(weights.w[0], xs[x]) + dot(weights.w[1], xs[x + STRIDE]) +
+              dot(weights.w[2], xs[x + 2u * STRIDE]) + dot(weights.w[3], xs[x + 3u * STRIDE]);
+    let high = dot(weights.w[4], xs[x + 4u * STRIDE]) + dot(weights.w[5], xs[x + 5u * STRIDE]) +
+               dot(weights.w[6], xs[x + 6u * STRIDE]) + dot(weights.w[7], xs[x + 7u * STRIDE]);
+    (*sums)[first + t] += weights.scale.x * low + weights.scale.y * high;
+  }
+}
+
+fn multiply_chunk(chunk: u32, matrix: u32, row: u32, lane: u32, sums: ptr<function, Sums>) {
+  let begin = chunk * CHUNK;
+  let end = min(begin + CHUNK, BLOCKS);
+  for (var block = begin + lane; block < end; block += LANES) {
+    for (var m = 0u; m < MATRICES; m++) {
+      add_products(matrix + m, row, block, block - begin, m * TOKENS, sums);
+    }
+  }
+}
+
+fn share_sums(place: u32, lane: u32, sums: ptr<function, Sums>) {
+  for (var m = 0u; m < MATRICES; m++) {
+    for (var t = 0u; t < TOKENS; t++) {
+      partials[(m * OUTPUTS + place * TOKENS + t) * LINE + lane] = (*sums)[m * TOKENS + t];
+    }
+  }
+  if HAS_NORM != 0u && place == 0u {
+    for (var t = 0u; t < TOKENS; t++) {
+      var sum = 0.0;
+      for (var i = lane; i < STAGERS; i += LANES) {
+        sum += squares[t * STAGERS + i];
+      }
+      square_sums[t * LINE + lane] = sum;
+    }
+  }
+}
+
+// After a barrier: the whole product of output (row of the set, token), x being normed.
+fn product_of(matrix: u32, output: u32) -> f32 {
+  var sum = 0.0;
+  for (var lane = 0u; lane < LANES; lane++) {
+    sum += partials[(matrix * OUTPUTS + output) * LINE + lane];
+  }
+  if HAS_NORM == 0u {
+    return sum;
+  }
+  var squared = 0.0;
+  for (var lane = 0u; lane < LANES; lane++) {
+    squared += square_sums[output % TOKENS * LINE + lane];
+  }
+  return sum * inverseSqrt(squared / f32(COLUMNS) + EPS);
+}
+
+fn matvec(index: u32, local: u32) {
+  let lane = local % LANES;
+  let place = local / LANES;
+  var squared = 0.0;
+  for (var i = 0u; i < SETS; i++) {
+    let rows = row_set(index * SETS + i);
+    let row = matrix_row(rows, place);
+    var sums = Sums();
+    for (var chunk = 0u; chunk < CHUNKS; chunk++) {
+      if CHUNKS > 1u || i == 0u {
+        if chunk > 0u || i > 0u {
+          workgroupBarrier();
+        }
+        let added = stage(chunk, local);
+        squared += select(0.0, added, i == 0u);
+        squares[local] = squared;
+        workgroupBarrier();
+      }
+      if rows.begin + place < rows.end {
+        multiply_chunk(chunk, rows.matrix, row, lane, &sums);
+      }
+    }
+    if i > 0u {
+      workgroupBarrier();
+    }
+    share_sums(place, lane, &sums);
+    workgroupBarrier();
+    finish(rows, local);
+  }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  if is_stopped() {
+    return;
+  }
+  matvec(id.y * count.x + id.x, local);
+}
