@@ -7,6 +7,7 @@ import path from 'node:path';
 export const kRoot = path.resolve(import.meta.dirname, '../..');
 const kLavapipe = path.join(kRoot, '.deps/mesa/lvp_icd.json');
 const kFeatures = ['shader-f16', 'subgroups', 'timestamp-query'];
+const kept = [];
 
 /** What a program on lavapipe needs in its environment. `subgroup_size`: 4, 8 or 16. */
 export function lavapipeEnvironment(subgroup_size) {
@@ -31,6 +32,7 @@ export async function openDevice({ subgroup_size, features = kFeatures } = {}) {
   const { create, globals } = await import('webgpu');
   Object.assign(globalThis, globals);
   const gpu = create(['backend=vulkan']);
+  kept.push(gpu); // Dawn's objects do not keep its instance: collected, it takes their memory along
   const adapter = await gpu.requestAdapter();
   if (!adapter) throw new Error('Dawn finds no adapter on this driver.');
   const requiredFeatures = features.filter((name) => adapter.features.has(name));

@@ -26,6 +26,14 @@ if(test_sources)
   endif()
 endif()
 
+# What tests/gpu/run_cases.mjs plays.
+file(GLOB case_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/webgpu/*_cases.cc
+     ${CMAKE_SOURCE_DIR}/engine/webgpu/kernel_cases_main.cc)
+if(case_sources AND NOT NONSTOP_WASM)
+  add_executable(webgpu_cases EXCLUDE_FROM_ALL ${case_sources})
+  target_link_libraries(webgpu_cases PRIVATE nonstop_engine)
+endif()
+
 if(NONSTOP_FUZZERS AND NOT NONSTOP_WASM)
   file(GLOB_RECURSE fuzz_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/*_fuzz.cc)
   add_custom_target(nonstop_fuzzers)
