@@ -14,6 +14,7 @@ import {
 } from '../wasm/abi.gen.js';
 import { EngineError, toEngineError } from '../wasm/error.js';
 import type { LinearMemory } from '../wasm/memory.js';
+import { yieldToMessages } from '../wasm/platform.js';
 import { GpuCounter } from './counters.js';
 import { ReadbackRing, type Readback } from './readback.js';
 import { UploadGate } from './upload_gate.js';
@@ -128,7 +129,11 @@ export class GpuPlayer {
 
   #track(work: Promise<void>): void {
     const tracked = work
-      .catch((thrown: unknown) => this.#fail(toGpuError('The GPU failed', thrown)))
+      .catch(async (thrown: unknown) => {
+        // With a lost device everything under way fails: its loss is the fault to be told.
+        await yieldToMessages();
+        this.#fail(toGpuError('The GPU failed', thrown));
+      })
       .finally(() => this.#pending.delete(tracked));
     this.#pending.add(tracked);
   }
