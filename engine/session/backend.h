@@ -36,8 +36,9 @@ class Backend {
   virtual uint32_t decode_row_count() const = 0;   // most sequences of one decode run
   // Makes the pages' memory exist. Before Begin, for every page that the batch touches.
   virtual Status PreparePages(std::span<const uint32_t> pages) = 0;
-  // Whether runs may begin, or why they never will. False: the GPU is still compiling.
-  virtual Result<bool> IsReady() const { return true; }
+  // Whether runs may begin, or why they never will. False: the GPU is still compiling; to
+  // be asked again when it has reported.
+  virtual Result<bool> IsReady() { return true; }
   // Starts a run. The batch's spans stay valid until Work has returned kDone or an error.
   virtual void Begin(Phase phase, const Batch& batch) = 0;
   // Goes on with the run until it is complete, the clock has passed `deadline_us`, or a GPU is to

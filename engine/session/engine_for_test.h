@@ -75,13 +75,15 @@ inline std::unique_ptr<BackendFactory> MakeCpuFactory(cpu::Pool* pool,
 
 class TestEngine {
  public:
-  // Loads the files in pieces of `piece_bytes`.
-  static Result<std::unique_ptr<TestEngine>> Load(const std::vector<std::string>& paths,
-                                                  const EngineOptions& options,
-                                                  size_t piece_bytes = Loader::kMaxPieceBytes) {
+  // Loads the files in pieces of `piece_bytes`. No factory: the CPU's.
+  static Result<std::unique_ptr<TestEngine>> Load(
+      const std::vector<std::string>& paths, const EngineOptions& options,
+      size_t piece_bytes = Loader::kMaxPieceBytes,
+      std::unique_ptr<BackendFactory> factory = nullptr) {
     auto test = std::make_unique<TestEngine>();
-    ASSIGN_OR_RETURN(test->engine_, Engine::Create(options, &test->clock_, &test->sink_,
-                                                   MakeCpuFactory(&test->pool_, options)));
+    if (factory == nullptr) factory = MakeCpuFactory(&test->pool_, options);
+    ASSIGN_OR_RETURN(test->engine_,
+                     Engine::Create(options, &test->clock_, &test->sink_, std::move(factory)));
     for (size_t i = 0; i < paths.size(); ++i) {
       ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadTestFile(paths[i]));
       TRY(test->PushFile(static_cast<uint32_t>(i), bytes, piece_bytes));

@@ -14,7 +14,7 @@ constexpr uint32_t kDecodeRowLimits[] = {1, 2, 4, 8};
 
 }  // namespace
 
-Result<std::unique_ptr<WebGpuBackend>> WebGpuBackend::Create(Gpu* gpu, const GpuWeights& weights,
+Result<std::unique_ptr<WebGpuBackend>> WebGpuBackend::Create(Gpu* gpu, GpuWeights* weights,
                                                              const Plan& prefill,
                                                              const Plan& decode,
                                                              const ModelSpec& spec,
@@ -96,10 +96,14 @@ Status WebGpuBackend::PreparePages(std::span<const uint32_t> pages) {
   return has_moved ? BindCache() : Status();
 }
 
-Result<bool> WebGpuBackend::IsReady() const {
+Result<bool> WebGpuBackend::IsReady() {
+  if (is_ready_) return true;
   TRY(gpu_.status());
+  ASSIGN_OR_RETURN(const bool are_packed, weights_.PackPending());
   ASSIGN_OR_RETURN(const bool are_ready, pipelines_->AreReady());
-  return are_ready && gpu_.pipeline_state(cache_->copy_pipeline()) != GpuPipelineState::kPending;
+  is_ready_ = are_packed && are_ready &&
+              gpu_.pipeline_state(cache_->copy_pipeline()) == GpuPipelineState::kReady;
+  return is_ready_;
 }
 
 void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
@@ -171,11 +175,12 @@ Result<std::unique_ptr<Backend>> WebGpuBackendFactory::Create(const Plan& prefil
                                                               const Plan& decode,
                                                               const ModelSpec& spec,
                                                               const BackendOptions& options) {
-  for (const RopeFrequencies& rope : spec.ropes)
-    TRY(weights_.AddVector(rope.name, EncodeFrequencies(rope.values)));
+  for (const RopeFrequencies& rope : spec.ropes) {
+    weights_.AddVector(rope.name, EncodeFrequencies(rope.values));
+  }
   TRY(weights_.Finish());
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                   WebGpuBackend::Create(&gpu_, weights_, prefill, decode, spec, options));
+                   WebGpuBackend::Create(&gpu_, &weights_, prefill, decode, spec, options));
   return backend;
 }
 

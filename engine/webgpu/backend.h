@@ -15,7 +15,7 @@ namespace nonstop {
 class WebGpuBackend final : public Backend {
  public:
   // Plans and weights must outlive the backend.
-  static Result<std::unique_ptr<WebGpuBackend>> Create(Gpu* gpu, const GpuWeights& weights,
+  static Result<std::unique_ptr<WebGpuBackend>> Create(Gpu* gpu, GpuWeights* weights,
                                                        const Plan& prefill, const Plan& decode,
                                                        const ModelSpec& spec,
                                                        const BackendOptions& options);
@@ -24,15 +24,15 @@ class WebGpuBackend final : public Backend {
   uint32_t prefill_row_count() const override { return prefill_plan_.limits.token_rows; }
   uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
   Status PreparePages(std::span<const uint32_t> pages) override;
-  Result<bool> IsReady() const override;
+  Result<bool> IsReady() override;
   void Begin(Phase phase, const Batch& batch) override;
   Result<WorkStatus> Work(const Clock& clock, double deadline_us) override;
   std::span<const float> Logits(uint32_t output_row) const override;
   BackendStats stats() const override;
 
  private:
-  WebGpuBackend(Gpu* gpu, const GpuWeights& weights, const Plan& prefill, const Plan& decode)
-      : gpu_(*gpu), weights_(weights), prefill_plan_(prefill), decode_plan_(decode) {}
+  WebGpuBackend(Gpu* gpu, GpuWeights* weights, const Plan& prefill, const Plan& decode)
+      : gpu_(*gpu), weights_(*weights), prefill_plan_(prefill), decode_plan_(decode) {}
 
   Status CreateModel(const ModelSpec& spec, const BackendOptions& options);
   Status CreatePrograms();
@@ -41,7 +41,7 @@ class WebGpuBackend final : public Backend {
   Status Submit();
 
   Gpu& gpu_;
-  const GpuWeights& weights_;
+  GpuWeights& weights_;
   const Plan& prefill_plan_;
   const Plan& decode_plan_;
   GpuModel model_;
@@ -52,6 +52,7 @@ class WebGpuBackend final : public Backend {
   std::unique_ptr<GpuProgram> prefill_;
   std::vector<std::unique_ptr<GpuProgram>> decode_;  // by row limit, ascending
   GpuBufferId params_ = kNoBuffer;
+  bool is_ready_ = false;  // what is compiled stays so
 
   // The run under way.
   GpuProgram* running_ = nullptr;
