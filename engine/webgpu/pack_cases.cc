@@ -33,13 +33,15 @@ void AddPackCase(CaseWriter& writer, DType dtype, const PackShape& shape) {
               shape.row_count, shape.column_count,
               reinterpret_cast<std::byte*>(expected.data() + first));
 
-  const auto words = static_cast<uint32_t>(packed_words);
+  const std::array<uint32_t, 16> params =
+      PackParams(dtype, shape.column_count, shape.row_count, shape.raw_offset, first);
+  const auto workgroups = DivideRoundUp(static_cast<uint32_t>(packed_words), kPackWorkgroupWords);
   writer.AddCase({.name = Format("pack %s %ux%u at %u", GetDType(dtype).name, shape.row_count,
                                  shape.column_count, shape.raw_offset),
-                  .kernel = MakePackKernel(dtype, shape.column_count),
+                  .kernel = MakePackKernel(dtype),
                   .bindings = {CaseInput(raw), CaseOutput(before, expected),
-                               CaseParams({shape.raw_offset, first, shape.row_count, words})},
-                  .workgroups = {DivideRoundUp(words, kPackWorkgroupWords), 1, 1}});
+                               CaseParams({params.begin(), params.end()})},
+                  .workgroups = {workgroups, 1, 1}});
 }
 
 }  // namespace

@@ -14,6 +14,11 @@ constexpr uint32_t kWindowSlots = 3;
 constexpr uint32_t kWorkgroupBytes = 16'384;  // WebGPU's default limit
 constexpr uint32_t kDimensionLimit = 32'768;  // workgroups in x, the rest in y
 
+// matmul.wgsl's
+constexpr uint32_t kTileTokens = 32;
+constexpr uint32_t kTileRows = 64;
+
+bool IsMatvec(const ProductShape& shape) { return shape.row_limit <= kMatvecRowLimit; }
 bool IsQkv(ProductKind kind) { return kind == ProductKind::kQkv || kind == ProductKind::kQkvRows; }
 
 // How matvec.wgsl is cut: its constants of the same names.
@@ -172,6 +177,16 @@ void AddQkvConstants(const ProductShape& shape, std::vector<KernelConstant>* con
                     });
 }
 
+// What is rows of one matrix or of three, and what becomes of a product.
+void AddOutputFiles(const ProductShape& shape, KernelSpec* spec) {
+  if (shape.kind == ProductKind::kQkvRows) {
+    spec->files.insert(spec->files.end(), {"rows_qkv", "rows_in_order"});
+  } else {
+    spec->files.push_back("rows_one");
+  }
+  AddEpilogueFiles(shape, &spec->files);
+}
+
 void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
   const MatvecShape matvec = ChooseMatvec(shape);
   spec->constants.insert(spec->constants.end(),
@@ -181,22 +196,24 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
                              KernelConstant::Uint("WORKGROUP", matvec.workgroup),
                              KernelConstant::Uint("SETS", matvec.sets),
                              KernelConstant::Uint("CHUNK", matvec.chunk),
-                             KernelConstant::Uint("MATRICES", SideBySide(shape)),
                              KernelConstant::Uint("HAS_NORM", shape.has_norm ? 1 : 0),
                              KernelConstant::Float("EPS", shape.eps),
                          });
-  spec->files.insert(spec->files.end(), {"matvec", shape.has_norm ? "norm_rms" : "norm_none"});
+  spec->files.insert(spec->files.end(),
+                     {"matvec", shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
+                      shape.has_norm ? "norm_rms" : "norm_none"});
+  spec->uses_subgroups = shape.uses_subgroups;
   if (shape.kind == ProductKind::kQkv) {
     spec->files.insert(spec->files.end(), {"rows_qkv", "rope", "matvec_qkv"});
-    return;
-  }
-  if (shape.kind == ProductKind::kQkvRows) {
-    spec->files.insert(spec->files.end(), {"rows_qkv", "rows_in_order"});
   } else {
-    spec->files.push_back("rows_one");
+    spec->files.push_back("matvec_finish");
+    AddOutputFiles(shape, spec);
   }
-  spec->files.push_back("matvec_finish");
-  AddEpilogueFiles(shape, &spec->files);
+}
+
+void AddTiles(const ProductShape& shape, KernelSpec* spec) {
+  spec->files.push_back("matmul");
+  AddOutputFiles(shape, spec);
 }
 
 bool UsesVectors(const ProductShape& shape) {
@@ -221,7 +238,7 @@ ProductShape ShapeOf(const ProductOp& op) {
   shape.row_limit = op.row_limit;
   shape.row_space = op.row_space;
   shape.state = op.state;
-  shape.uses_subgroups = op.uses_subgroups;
+  shape.uses_subgroups = op.uses_subgroups && op.row_limit <= kMatvecRowLimit;
   shape.residual_is_apart = op.residual_offset != kNoOffset;
   shape.has_norm = op.norm_offset != kNoOffset;
   shape.eps = shape.has_norm ? op.eps : 0.0f;
@@ -305,6 +322,10 @@ bool CanFuseRope(uint32_t head_dim, uint32_t rotated_dim) {
 
 std::array<uint32_t, 3> ProductDispatch::Workgroups(uint32_t token_rows) const {
   CHECK(token_rows > 0 && token_rows <= shape.row_limit);
+  if (!IsMatvec(shape)) {
+    return {RowSetCount(shape, row_count, kTileRows / SideBySide(shape)),
+            DivideRoundUp(token_rows, kTileTokens), 1};
+  }
   const MatvecShape matvec = ChooseMatvec(shape);
   return Spread(DivideRoundUp(RowSetCount(shape, row_count, matvec.rows()), matvec.sets));
 }
@@ -347,7 +368,12 @@ KernelSource MakeProductKernel(const ProductShape& shape) {
                 WindowFile(shape.window_count)};
   AddTypeFiles(std::span(shape.dtypes).first(shape.matrix_count), &spec.files);
   spec.glue = LoadMatrixGlue(shape);
-  AddMatvec(shape, &spec);
+  spec.constants.push_back(KernelConstant::Uint("MATRICES", SideBySide(shape)));
+  if (IsMatvec(shape)) {
+    AddMatvec(shape, &spec);
+  } else {
+    AddTiles(shape, &spec);
+  }
   return ComposeKernel(spec);
 }
 

@@ -134,6 +134,7 @@ struct ProductCase {
   uint32_t row_limit = 1;
   uint32_t tokens = 1;
   bool has_norm = false;
+  bool uses_subgroups = false;
   RowSpace row_space = RowSpace::kTokens;
   bool residual_is_apart = false;
   Activation activation = Activation::kNone;
@@ -220,6 +221,7 @@ class ProductTest {
     op.row_limit = test_.row_limit;
     op.row_space = test_.row_space;
     op.state = kState;
+    op.uses_subgroups = test_.uses_subgroups;
     op.x_offset = kXOffset;
     op.y_offset = kYOffset;
     op.y_width = y_width_;
@@ -432,18 +434,20 @@ class ProductTest {
 
 void AddProduct(CaseWriter& writer, const ProductCase& test) { ProductTest(test).AddTo(writer); }
 
-// Every type, few and many columns, one token and several.
+// Every type; every number of tokens that has a kernel of its own; odd widths.
 void AddTypes(CaseWriter& writer) {
   for (DType dtype : cpu::kComputedTypes) {
     const uint32_t block = std::max(GetDType(dtype).block_length, 32u);
     AddProduct(writer,
-               {.name = "type", .dtypes = {dtype}, .row_counts = {13}, .column_count = block});
-    AddProduct(writer, {.name = "type",
-                        .dtypes = {dtype},
-                        .row_counts = {37},
-                        .column_count = 3 * block,
-                        .row_limit = 4,
-                        .tokens = 3});
+               {.name = "type", .dtypes = {dtype}, .row_counts = {37}, .column_count = 3 * block});
+  }
+  for (const uint32_t tokens : {2u, 4u, 8u}) {
+    AddProduct(writer, {.name = "tokens",
+                        .dtypes = {DType::kQ4_1},
+                        .row_counts = {13},
+                        .column_count = 32,
+                        .row_limit = tokens,
+                        .tokens = tokens - tokens / 4});
   }
   AddProduct(writer, {.name = "odd",
                       .dtypes = {DType::kF32},
@@ -453,6 +457,47 @@ void AddTypes(CaseWriter& writer) {
                       .tokens = 2});
   AddProduct(writer,
              {.name = "odd", .dtypes = {DType::kF16}, .row_counts = {9}, .column_count = 50});
+}
+
+// More rows than matvec.wgsl takes: 1 to 70 of 70, in every kind.
+void AddTiles(CaseWriter& writer) {
+  ProductCase base = {.name = "tiles",
+                      .dtypes = {DType::kQ4_1},
+                      .row_counts = {77},
+                      .column_count = 96,
+                      .row_limit = 70};
+  for (const uint32_t tokens : {1u, 32u, 33u, 70u}) {
+    base.tokens = tokens;
+    AddProduct(writer, base);
+  }
+  for (DType dtype : {DType::kF32, DType::kQ8_0, DType::kQ6_K}) {
+    ProductCase test = base;
+    test.dtypes = {dtype};
+    test.column_count = 256;
+    AddProduct(writer, test);
+  }
+  ProductCase test = base;
+  test.name = "tiles, odd";
+  test.dtypes = {DType::kF32};
+  test.column_count = 35;
+  AddProduct(writer, test);
+  test = base;
+  test.name = "tiles, add";
+  test.kind = ProductKind::kAdd;
+  AddProduct(writer, test);
+  test.name = "tiles, gate up";
+  test.kind = ProductKind::kGateUp;
+  test.dtypes = {DType::kQ4_1, DType::kQ5_0};
+  test.row_counts = {45, 45};
+  test.uses_windows = true;
+  test.activation = Activation::kSilu;
+  AddProduct(writer, test);
+  test.name = "tiles, qkv";
+  test.kind = ProductKind::kQkvRows;
+  test.dtypes = {DType::kQ4_0, DType::kQ4_0, DType::kQ8_0};
+  test.row_counts = {96, 32, 32};
+  test.has_bias = {true, true, true};
+  AddProduct(writer, test);
 }
 
 // Everything around the product.
@@ -527,6 +572,21 @@ void AddLong(CaseWriter& writer) {
                         .tokens = tokens,
                         .has_norm = true});
   }
+}
+
+// The same sums by shuffles, whatever the size of a subgroup.
+void AddSubgroups(CaseWriter& writer) {
+  ProductCase test = {.name = "subgroups",
+                      .dtypes = {DType::kQ4_1},
+                      .row_counts = {37},
+                      .column_count = 1536,
+                      .has_norm = true,
+                      .uses_subgroups = true};
+  AddProduct(writer, test);
+  test.column_count = 96;
+  test.row_limit = 4;
+  test.tokens = 3;
+  AddProduct(writer, test);
 }
 
 void AddQkv(CaseWriter& writer) {
@@ -613,7 +673,9 @@ void AddProductCases(CaseWriter& writer) {
   AddTypes(writer);
   AddEpilogues(writer);
   AddLong(writer);
+  AddSubgroups(writer);
   AddQkv(writer);
+  AddTiles(writer);
 }
 
 }  // namespace nonstop

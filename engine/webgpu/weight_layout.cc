@@ -247,15 +247,12 @@ void PackGpuRows(DType dtype, const std::byte* raw_rows, uint32_t row_count, uin
   }
 }
 
-KernelSource MakePackKernel(DType dtype, uint32_t column_count) {
+KernelSource MakePackKernel(DType dtype) {
   const DTypeInfo& info = GetDType(dtype);
   const WeightPlanes& planes = GetWeightPlanes(dtype);
   KernelSpec spec;
   spec.name = "pack_" + std::string(planes.name);
   spec.constants = {
-      KernelConstant::Uint("COLUMNS", column_count),
-      KernelConstant::Uint("RAW_ROW_BYTES",
-                           static_cast<uint32_t>(RowSizeBytes(dtype, column_count))),
       // A float's block is one weight: RAW_BYTES is its size.
       KernelConstant::Uint(info.block_length == 1 ? "RAW_BYTES" : "RAW_BLOCK_BYTES",
                            info.block_size_bytes),
@@ -267,6 +264,13 @@ KernelSource MakePackKernel(DType dtype, uint32_t column_count) {
   spec.bindings = {KernelBinding::kRaw, KernelBinding::kPacked, KernelBinding::kParams};
   spec.files = PackFiles(dtype);
   return ComposeKernel(spec);
+}
+
+std::array<uint32_t, 16> PackParams(DType dtype, uint32_t column_count, uint32_t row_count,
+                                    uint32_t raw_begin_bytes, uint32_t packed_begin) {
+  const auto words = static_cast<uint32_t>(GpuMatrixSizeBytes(dtype, row_count, column_count) / 4);
+  const auto row_bytes = static_cast<uint32_t>(RowSizeBytes(dtype, column_count));
+  return {raw_begin_bytes, packed_begin, row_count, words, column_count, row_bytes};
 }
 
 }  // namespace nonstop

@@ -24,6 +24,7 @@
 // Missing rows of the last group and missing columns of the last block are zeros.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -60,9 +61,12 @@ uint64_t GpuMatrixSizeBytes(DType dtype, uint32_t row_count, uint32_t column_cou
 void PackGpuRows(DType dtype, const std::byte* raw_rows, uint32_t row_count, uint32_t column_count,
                  std::byte* packed);
 
-// The kernel that packs rows of one shape; binds kRaw, kPacked, kParams. Params: first raw byte,
-// first packed word, rows, words to write (of whole groups).
-KernelSource MakePackKernel(DType dtype, uint32_t column_count);
+// The kernel that packs rows of a type; binds kRaw, kPacked, kParams.
+KernelSource MakePackKernel(DType dtype);
 inline constexpr uint32_t kPackWorkgroupWords = 64;
+
+// Its parameters, for whole groups from `packed_begin` (in words) on.
+std::array<uint32_t, 16> PackParams(DType dtype, uint32_t column_count, uint32_t row_count,
+                                    uint32_t raw_begin_bytes, uint32_t packed_begin);
 
 }  // namespace nonstop

@@ -7,6 +7,8 @@
 //           y; 8 rows; 9..11 biases; 12 frequencies; 13 cache; 14 words of a page; 15 residual.
 // x is staged in workgroup memory CHUNK blocks at a time, column 4 g + k of block b at vec4
 // (token, g, b): lanes with neighbouring blocks then read neighbouring vec4s.
+// Joined by matvec_lanes.wgsl or matvec_subgroups.wgsl, which have main, lane_sum and
+// lanes_together; rows_*.wgsl; norm_*.wgsl; matvec_finish.wgsl with an epilogue, or matvec_qkv.wgsl.
 // Barriers: one before the products of a chunk and one after the last. Accumulates in f32.
 const ROWS = WORKGROUP / LANES;
 const OUTPUTS = ROWS * TOKENS;
@@ -61,35 +63,44 @@ fn multiply_chunk(chunk: u32, matrix: u32, row: u32, lane: u32, sums: ptr<functi
   }
 }
 
+// Sums of the lanes of a row, as far as lane_sum goes; the rest is summed after a barrier.
 fn share_sums(place: u32, lane: u32, sums: ptr<function, Sums>) {
   for (var m = 0u; m < MATRICES; m++) {
     for (var t = 0u; t < TOKENS; t++) {
-      partials[(m * OUTPUTS + place * TOKENS + t) * LINE + lane] = (*sums)[m * TOKENS + t];
+      let sum = lane_sum((*sums)[m * TOKENS + t]);
+      if lane % lanes_together() == 0u {
+        let output = m * OUTPUTS + place * TOKENS + t;
+        partials[output * LINE + lane / lanes_together()] = sum;
+      }
     }
   }
-  if HAS_NORM != 0u && place == 0u {
+  if HAS_NORM != 0u {
     for (var t = 0u; t < TOKENS; t++) {
-      var sum = 0.0;
+      var part = 0.0;
       for (var i = lane; i < STAGERS; i += LANES) {
-        sum += squares[t * STAGERS + i];
+        part += squares[t * STAGERS + i];
       }
-      square_sums[t * LINE + lane] = sum;
+      let sum = lane_sum(part);
+      if place == 0u && lane % lanes_together() == 0u {
+        square_sums[t * LINE + lane / lanes_together()] = sum;
+      }
     }
   }
 }
 
 // After a barrier: the whole product of output (row of the set, token), x being normed.
 fn product_of(matrix: u32, output: u32) -> f32 {
+  let count = LANES / lanes_together();
   var sum = 0.0;
-  for (var lane = 0u; lane < LANES; lane++) {
-    sum += partials[(matrix * OUTPUTS + output) * LINE + lane];
+  for (var i = 0u; i < count; i++) {
+    sum += partials[(matrix * OUTPUTS + output) * LINE + i];
   }
   if HAS_NORM == 0u {
     return sum;
   }
   var squared = 0.0;
-  for (var lane = 0u; lane < LANES; lane++) {
-    squared += square_sums[output % TOKENS * LINE + lane];
+  for (var i = 0u; i < count; i++) {
+    squared += square_sums[output % TOKENS * LINE + i];
   }
   return sum * inverseSqrt(squared / f32(COLUMNS) + EPS);
 }
@@ -123,13 +134,4 @@ fn matvec(index: u32, local: u32) {
     workgroupBarrier();
     finish(rows, local);
   }
-}
-
-@compute @workgroup_size(WORKGROUP)
-fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) local: u32) {
-  if is_stopped() {
-    return;
-  }
-  matvec(id.y * count.x + id.x, local);
 }

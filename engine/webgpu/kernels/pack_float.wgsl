@@ -2,10 +2,10 @@
 fn quant_word(row: u32, block: u32, i: u32) -> u32 {
   let column = block * 32u + i * 4u / RAW_BYTES;
   let address = row_address(row) + column * RAW_BYTES;
-  if column + 4u / RAW_BYTES <= COLUMNS {
+  if column + 4u / RAW_BYTES <= param(4u) {
     return raw_word(address);
   }
-  if column < COLUMNS {
+  if column < param(4u) {
     return raw_half(address);
   }
   return 0u;
