@@ -576,8 +576,6 @@ void AddSubgroups(CaseWriter& writer) {
                       .uses_subgroups = true};
   AddProduct(writer, test);
   test.column_count = 96;
-  test.row_limit = 4;
-  test.tokens = 3;
   AddProduct(writer, test);
 }
 
