@@ -215,8 +215,7 @@ void AddTiles(const ProductShape& shape, KernelSpec* spec) {
 }
 
 bool UsesVectors(const ProductShape& shape) {
-  return shape.has_norm || shape.kind == ProductKind::kQkv ||
-         std::find(shape.has_bias.begin(), shape.has_bias.end(), true) != shape.has_bias.end();
+  return shape.has_norm || IsQkv(shape.kind);  // whose rows may have biases
 }
 
 bool HasVec4Rows(const ProductShape& shape) { return shape.column_count % 4 == 0; }
