@@ -39,7 +39,6 @@ class TestWindows {
  public:
   explicit TestWindows(uint32_t seed) : random_(seed) {}
 
-  // `small_numbers`: weights are such that sums are exact.
   TestMatrix Add(DType dtype, uint32_t row_count, uint32_t column_count, GpuBufferId window) {
     const std::vector<std::byte> raw = cpu::RandomRows(dtype, row_count, column_count, random_);
     return AddRaw(dtype, raw, row_count, column_count, window);
@@ -157,10 +156,12 @@ class ProductTest {
       : test_(test), windows_(test.column_count + test.tokens) {
     for (size_t i = 0; i < test.dtypes.size(); ++i) {
       const auto window = static_cast<GpuBufferId>(test.uses_windows ? i : 0);
-      matrices_.push_back(
-          windows_.Add(test.dtypes[i], test.row_counts[i], test.column_count, window));
+      matrices_.push_back(AddMatrix(test.dtypes[i], test.row_counts[i], window));
     }
     x_ = cpu::RandomActivations(size_t{test.tokens} * test.column_count, windows_.random());
+    if (!test.kv_is_f32) {
+      for (float& x : x_) x = std::trunc(3 * x);
+    }
     y_width_ = test.row_counts[0];
     if (test.kind == ProductKind::kQkvRows) y_width_ += 2 * test.row_counts[1];
     MakeVectors();
@@ -189,6 +190,17 @@ class ProductTest {
     return name + Format(" %ux%u, %u of %u rows", test_.row_counts[0], test_.column_count,
                          test_.tokens, test_.row_limit);
   }
+
+  // An f16 cache is compared bit by bit, so what goes there must be exact: multiples of 1/16.
+  TestMatrix AddMatrix(DType dtype, uint32_t row_count, GpuBufferId window) {
+    if (test_.kv_is_f32) return windows_.Add(dtype, row_count, test_.column_count, window);
+    CHECK(dtype == DType::kF32);
+    std::vector<float> values(size_t{row_count} * test_.column_count);
+    for (float& value : values) value = std::trunc(windows_.random().Uniform(-8, 8)) / 16;
+    return windows_.AddRaw(dtype, std::as_bytes(std::span(values)), row_count, test_.column_count,
+                           window);
+  }
+  float RopeMagnitude() const { return test_.kv_is_f32 ? 1.25f : 1.0f; }
 
   uint32_t AddVector(uint32_t length, float low, float high) {
     const auto offset = static_cast<uint32_t>(vectors_.size());
@@ -227,7 +239,7 @@ class ProductTest {
     op.head_dim = test_.head_dim;
     op.rotated_dim = test_.rotated_dim;
     op.rope_halves = test_.rope_halves;
-    op.rope_magnitude = 1.25f;
+    op.rope_magnitude = RopeMagnitude();
     op.frequencies_offset = frequencies_;
     op.kv_is_f32 = test_.kv_is_f32;
     op.cache_offset = kCacheOffset;
@@ -366,7 +378,7 @@ class ProductTest {
     // The angle is an f32.
     const double error = a.error + b.error +
                          (std::abs(a.value) + std::abs(b.value)) * (kRoundings + angle * 0x1p-23);
-    return {1.25 * value, 1.25 * error};
+    return {RopeMagnitude() * value, RopeMagnitude() * error};
   }
 
   void ExpectQ(uint32_t token, size_t begin, ExpectedFloats* y) const {
@@ -610,11 +622,24 @@ void AddQkv(CaseWriter& writer) {
   test.tokens = 3;
   AddProduct(writer, test);
   test = base;
+  test.name = "qkv, f16 cache";
+  test.dtypes = {DType::kF32, DType::kF32, DType::kF32};
+  test.column_count = 64;
+  test.has_norm = false;
+  test.row_limit = test.tokens = 4;
+  test.kv_is_f32 = false;
+  AddProduct(writer, test);
+  test.rope_halves = true;
+  AddProduct(writer, test);
+  test = base;
   test.name = "qkv rows";
   test.kind = ProductKind::kQkvRows;
   test.has_bias = {true, false, true};
   test.row_limit = 2;
   test.tokens = 2;
+  AddProduct(writer, test);
+  test.name = "tiles, qkv without biases";
+  test.has_bias = {};
   AddProduct(writer, test);
 }
 
