@@ -638,47 +638,56 @@ void AddQkv(CaseWriter& writer) {
   test.row_limit = 2;
   test.tokens = 2;
   AddProduct(writer, test);
-  test.name = "tiles, qkv without biases";
+  test.name = "qkv rows without biases";
   test.has_bias = {};
   AddProduct(writer, test);
 }
 
-void AddEmbeds(CaseWriter& writer) {
-  for (DType dtype : cpu::kComputedTypes) {
-    const uint32_t block = std::max(GetDType(dtype).block_length, 32u);
-    const bool is_float = GetDType(dtype).block_length == 1;
-    const uint32_t columns = is_float ? 50 : 3 * block;
-    TestWindows windows(columns);
-    // Three windows of 16, 8 and 9 rows.
-    GpuMatrix table = {dtype, 33, columns, {}};
-    std::vector<float> values;
-    uint32_t row_begin = 0;
-    for (const uint32_t rows : {16u, 8u, 9u}) {
-      const auto window = static_cast<GpuBufferId>(table.parts.size());
-      const TestMatrix part = windows.Add(dtype, rows, columns, window);
-      table.parts.push_back({window, part.matrix.parts[0].base, row_begin, rows});
-      row_begin += rows;
-      values.insert(values.end(), part.values.begin(), part.values.end());
+// The table in three windows of 16, 8 and 9 rows. `has_tiny_scales`: f16 scales are subnormal.
+void AddEmbed(CaseWriter& writer, DType dtype, bool has_tiny_scales) {
+  const uint32_t block = std::max(GetDType(dtype).block_length, 32u);
+  const bool is_float = GetDType(dtype).block_length == 1;
+  const uint32_t columns = is_float ? 50 : 3 * block;
+  TestWindows windows(columns);
+  GpuMatrix table = {dtype, 33, columns, {}};
+  std::vector<float> values;
+  uint32_t row_begin = 0;
+  for (const uint32_t rows : {16u, 8u, 9u}) {
+    const auto window = static_cast<GpuBufferId>(table.parts.size());
+    std::vector<std::byte> raw = cpu::RandomRows(dtype, rows, columns, windows.random());
+    const size_t block_bytes = GetDType(dtype).block_size_bytes;
+    for (size_t at = 0; has_tiny_scales && at < raw.size(); at += block_bytes) {
+      cpu::SetScales(dtype, reinterpret_cast<uint8_t*>(raw.data()) + at, 1e-6f, 0);
     }
-    const std::vector<uint32_t> ids = {0, 32, 17, 24, 15, 16};
-    const EmbedOp op = {.table = &table, .scale = 1.5f, .state = kState, .y_offset = 8};
-    const auto dispatches = LowerEmbed(op);
-    CHECK(dispatches.ok() && dispatches->size() == 1);
-    const EmbedDispatch& dispatch = (*dispatches)[0];
-    ExpectedFloats y(8 + (ids.size() + 1) * columns);
-    for (size_t i = 0; i < ids.size() * columns; ++i) {
-      const double value = double{values[ids[i / columns] * columns + i % columns]} * 1.5;
-      // The minimum that a type adds may cancel what it is added to.
-      y.Expect(8 + i, {value, is_float ? 0 : 0x1p-22});
-    }
-    writer.AddCase(
-        {.name = Format("embed %s", GetDType(dtype).name),
-         .kernel = MakeEmbedKernel(dispatch.shape),
-         .bindings = {y.Binding(), windows.Binding(0), windows.Binding(1), windows.Binding(2),
-                      MakeState({.tokens = static_cast<uint32_t>(ids.size()), .ids = ids}),
-                      CaseParams({dispatch.params.begin(), dispatch.params.end()})},
-         .workgroups = dispatch.Workgroups(static_cast<uint32_t>(ids.size()))});
+    const TestMatrix part = windows.AddRaw(dtype, raw, rows, columns, window);
+    table.parts.push_back({window, part.matrix.parts[0].base, row_begin, rows});
+    row_begin += rows;
+    values.insert(values.end(), part.values.begin(), part.values.end());
   }
+  const std::vector<uint32_t> ids = {0, 32, 17, 24, 15, 16};
+  const EmbedOp op = {.table = &table, .scale = 1.5f, .state = kState, .y_offset = 8};
+  const auto dispatches = LowerEmbed(op);
+  CHECK(dispatches.ok() && dispatches->size() == 1);
+  const EmbedDispatch& dispatch = (*dispatches)[0];
+  ExpectedFloats y(8 + (ids.size() + 1) * columns);
+  for (size_t i = 0; i < ids.size() * columns; ++i) {
+    const double value = double{values[ids[i / columns] * columns + i % columns]} * 1.5;
+    // The minimum that a type adds may cancel what it is added to.
+    y.Expect(8 + i, {value, is_float || has_tiny_scales ? 0 : 0x1p-22});
+  }
+  writer.AddCase(
+      {.name = Format("embed %s%s", GetDType(dtype).name, has_tiny_scales ? ", tiny scales" : ""),
+       .kernel = MakeEmbedKernel(dispatch.shape),
+       .bindings = {y.Binding(), windows.Binding(0), windows.Binding(1), windows.Binding(2),
+                    MakeState({.tokens = static_cast<uint32_t>(ids.size()), .ids = ids}),
+                    CaseParams({dispatch.params.begin(), dispatch.params.end()})},
+       .workgroups = dispatch.Workgroups(static_cast<uint32_t>(ids.size()))});
+}
+
+void AddEmbeds(CaseWriter& writer) {
+  for (DType dtype : cpu::kComputedTypes) AddEmbed(writer, dtype, false);
+  AddEmbed(writer, DType::kQ8_0, true);
+  AddEmbed(writer, DType::kQ6_K, true);
 }
 
 }  // namespace
