@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 
 const root = path.resolve(import.meta.dirname, '..');
 const at = (...parts) => path.join(root, ...parts);
-const kBuilds = ['simd', 'relaxed', 'simd-mt', 'relaxed-mt'];
+const kBuilds = ['simd', 'relaxed', 'simd-mt', 'relaxed-mt', 'webgpu'];
 
 const common = {
   absWorkingDir: root,

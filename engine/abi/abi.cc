@@ -9,10 +9,10 @@
 #include <string>
 
 #include "abi/event_buffer.h"
+#include "abi/linear_memory.h"
+#include "abi/module_backend.h"
 #include "base/bytes.h"
 #include "session/engine.h"
-
-#define NS_EXPORT(name) __attribute__((export_name(#name)))
 
 namespace nonstop::abi {
 namespace {
@@ -47,38 +47,6 @@ constexpr uint32_t kThreadStackBytes = 256u << 10;
 Module& GetModule() {
   static Module* module = new Module();  // never destroyed: exports may come at any time
   return *module;
-}
-
-template <class T>
-T* Pointer(uint32_t ptr) {
-  return reinterpret_cast<T*>(static_cast<uintptr_t>(ptr));
-}
-uint32_t Offset(const void* pointer) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
-}
-
-uint64_t MemorySizeBytes() {
-#if defined(__wasm__)
-  return static_cast<uint64_t>(__builtin_wasm_memory_size(0)) << 16;
-#else
-  return UINT32_MAX;
-#endif
-}
-
-// A host's array, checked against the memory there is.
-template <class T>
-Result<std::span<const T>> View(uint32_t ptr, uint32_t count, const char* what) {
-  if (count == 0) return std::span<const T>();
-  if (ptr == 0 || uint64_t{ptr} + uint64_t{count} * sizeof(T) > MemorySizeBytes()) {
-    return MakeError(ErrorCode::kInvalidArgument, "Argument %s (%u, %u) leaves the memory.", what,
-                     ptr, count);
-  }
-  return std::span<const T>(Pointer<const T>(ptr), count);
-}
-
-Result<std::string> Text(uint32_t ptr, uint32_t size_bytes, const char* what) {
-  ASSIGN_OR_RETURN(const std::span<const char> bytes, View<char>(ptr, size_bytes, what));
-  return std::string(bytes.data(), bytes.size());
 }
 
 int32_t Fail(Error error) {
@@ -118,10 +86,6 @@ Result<const Tokenizer*> GetTokenizer() {
 Status CreateEngine(uint32_t options_ptr) {
   ASSIGN_OR_RETURN(const auto views, View<NsEngineOptions>(options_ptr, 1, "options"));
   const NsEngineOptions given = views[0];
-  if (given.backend > static_cast<uint32_t>(NsBackend::kCpuReference)) {
-    return MakeError(ErrorCode::kBackendFailed, "Backend (%u) is not part of this module.",
-                     given.backend);
-  }
   if (given.kv_type > 1 || given.activation_type > 1) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "KV type (%u) or activation type (%u) is unknown.", given.kv_type,
@@ -142,8 +106,10 @@ Status CreateEngine(uint32_t options_ptr) {
   Module& module = GetModule();
   module.engine.reset();
   module.events.Clear();
+  ASSIGN_OR_RETURN(std::unique_ptr<BackendFactory> factory,
+                   MakeModuleBackend(static_cast<NsBackend>(given.backend), options, &module.pool));
   ASSIGN_OR_RETURN(module.engine,
-                   Engine::Create(options, &module.clock, &module.events, &module.pool));
+                   Engine::Create(options, &module.clock, &module.events, std::move(factory)));
   return {};
 }
 

@@ -141,6 +141,60 @@ struct NsStats {
   uint32_t active_sequence_count;
 };
 
+// The Gpu port (port/gpu.h) of the module that computes with WebGPU. The engine numbers buffers,
+// pipelines and bind groups and gives the host these structs; the host reports by ns_gpu_….
+enum class NsGpuBufferUsage : uint32_t {
+  kWeights = 0,
+  kActivations = 1,
+  kCache = 2,
+  kState = 3,
+  kParams = 4,
+  kReadback = 5,
+};
+enum class NsGpuAccess : uint32_t { kRead = 0, kReadWrite = 1, kUniform = 2 };
+enum class NsGpuFeature : uint32_t { kF16 = 1, kSubgroups = 2, kFallback = 4 };
+
+struct NsGpuAdapter {
+  double max_buffer_size_bytes;
+  double max_storage_binding_size_bytes;
+  uint32_t max_storage_buffers_per_stage;
+  uint32_t max_workgroup_storage_bytes;
+  uint32_t max_workgroup_invocations;
+  uint32_t min_storage_offset_alignment;
+  uint32_t max_workgroups_per_dimension;
+  uint32_t features;  // NsGpuFeature bits
+  uint32_t vendor_ptr;
+  uint32_t vendor_size;
+  uint32_t architecture_ptr;
+  uint32_t architecture_size;
+  uint32_t description_ptr;
+  uint32_t description_size;
+};
+
+struct NsGpuBinding {
+  double offset_bytes;
+  double size_bytes;
+  uint32_t buffer;
+  uint32_t access;  // NsGpuAccess
+};
+
+struct NsGpuDispatch {
+  uint32_t pipeline;
+  uint32_t bind_group;
+  uint32_t params_offset_bytes;  // the dynamic offset of a uniform binding
+  uint32_t workgroups_x;
+  uint32_t workgroups_y;
+  uint32_t workgroups_z;
+};
+
+struct NsGpuReadback {
+  double offset_bytes;
+  uint32_t buffer;
+  uint32_t size_bytes;
+  uint32_t destination_ptr;
+  uint32_t reserved;
+};
+
 // What ns_pump waits for when it returns.
 enum class NsPumpStatus : uint32_t {
   kIdle = 0,      // nothing to do until the next request
@@ -202,8 +256,22 @@ uint32_t ns_threads_ready();                 // threads that have arrived
 void ns_threads_stop();
 void ns_thread_died();  // by the host of a thread that has trapped
 
+// GPU, by the host (the WebGPU module only; the others lack these). The adapter before ns_create.
+int32_t ns_gpu_adapter(uint32_t adapter_ptr);  // NsGpuAdapter
+void ns_gpu_pipeline_done(uint32_t pipeline, uint32_t is_ready);
+void ns_gpu_ticket_done(uint32_t ticket);  // its read-backs lie in linear memory
+void ns_gpu_error(uint32_t code, uint32_t message_ptr, uint32_t message_size);  // ErrorCode
+
 }  // extern "C"
 
 // Imports, module "nonstop": now_us() -> double (monotonic), log(level, ptr, size).
+// Module "nonstop_gpu" (port/wasm/wasm_gpu.cc), all without a result:
+//   create_buffer(buffer, usage, size_bytes: double), destroy_buffer(buffer),
+//   create_pipeline(pipeline, name_ptr, name_size, wgsl_ptr, wgsl_size, access_ptr, access_count)
+//     with an NsGpuAccess of one byte a binding,
+//   create_bind_group(bind_group, pipeline, bindings_ptr, binding_count): NsGpuBinding[],
+//   destroy_bind_group(bind_group), upload(buffer, offset_bytes: double, ptr, size_bytes),
+//   submit(ticket, dispatches_ptr, dispatch_count, readbacks_ptr, readback_count):
+//     NsGpuDispatch[], NsGpuReadback[].
 
 }  // namespace nonstop::abi

@@ -94,7 +94,7 @@ void CpuBackend::RunStep(uint32_t thread_count) {
       &job, part_count);
 }
 
-bool CpuBackend::Work(const Clock& clock, double deadline_us) {
+Result<WorkStatus> CpuBackend::Work(const Clock& clock, double deadline_us) {
   double now_us = clock.NowUs();
   if (!has_begun_) threads_.BeginRun(now_us);
   has_begun_ = true;
@@ -108,9 +108,9 @@ bool CpuBackend::Work(const Clock& clock, double deadline_us) {
     ++next_step_;
     if (now_us >= deadline_us) break;
   }
-  if (next_step_ < running_->step_count()) return false;
+  if (next_step_ < running_->step_count()) return WorkStatus::kMoreWork;
   EndRun();
-  return true;
+  return WorkStatus::kDone;
 }
 
 void CpuBackend::EndRun() {
@@ -134,6 +134,16 @@ BackendStats CpuBackend::stats() const {
           .dispatches_per_token = 0,
           .barriers_per_token = decode_barrier_count_,
           .thread_count = options_.thread_count};
+}
+
+Result<std::unique_ptr<Backend>> CpuBackendFactory::Create(const Plan& prefill, const Plan& decode,
+                                                           const ModelSpec& spec,
+                                                           const BackendOptions& options) {
+  options_.context_length = options.context_length;
+  options_.kv_type = options.kv_is_f32 ? KvType::kF32 : KvType::kF16;
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   CpuBackend::Create(prefill, decode, weights_, spec, &pool_, options_));
+  return backend;
 }
 
 }  // namespace nonstop::cpu

@@ -30,7 +30,7 @@ class CpuBackend final : public Backend {
   uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
   Status PreparePages(std::span<const uint32_t> pages) override;
   void Begin(Phase phase, const Batch& batch) override;
-  bool Work(const Clock& clock, double deadline_us) override;
+  Result<WorkStatus> Work(const Clock& clock, double deadline_us) override;
   std::span<const float> Logits(uint32_t output_row) const override;
   BackendStats stats() const override;
 
@@ -57,6 +57,27 @@ class CpuBackend final : public Backend {
   uint32_t decode_barrier_count_ = 0;  // of the last decode run
   ChunkPacer chunk_;
   ThreadPacer threads_;
+};
+
+class CpuBackendFactory final : public BackendFactory {
+ public:
+  // `pool` must outlive the backend.
+  CpuBackendFactory(Pool* pool, const CpuBackendOptions& options)
+      : pool_(*pool), options_(options), weights_({.keeps_raw = options.uses_reference}) {}
+
+  std::string_view name() const override {
+    return options_.uses_reference ? "cpu-reference" : "cpu";
+  }
+  uint32_t default_prefill_chunk() const override { return 64; }
+  WeightSink& weights() override { return weights_; }
+  Result<std::unique_ptr<Backend>> Create(const Plan& prefill, const Plan& decode,
+                                          const ModelSpec& spec,
+                                          const BackendOptions& options) override;
+
+ private:
+  Pool& pool_;
+  CpuBackendOptions options_;
+  WeightStore weights_;
 };
 
 }  // namespace nonstop::cpu

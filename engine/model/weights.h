@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "cpu/matrix.h"
-#include "format/tensor_stream.h"
+#include "model/weight_sink.h"
 
 namespace nonstop {
 
@@ -20,21 +20,19 @@ struct WeightOptions {
   bool keeps_raw = false;  // for the reference kernels
 };
 
-class WeightStore {
+class WeightStore final : public WeightSink {
  public:
   explicit WeightStore(WeightOptions options) : options_(options) {}
 
   // Makes the heap large enough for these tensors too, in one step: to some hosts each growth of a
   // memory is dear (V8 collects garbage). Best effort.
-  void ReserveMemory(std::span<const GgufTensor> tensors);
-
-  // Pieces of one tensor come in order; tensors may come in any order, one at a time.
-  Status Push(const TensorPiece& piece);
+  void ReserveMemory(std::span<const GgufTensor> tensors) override;
+  Status Push(const TensorPiece& piece) override;
 
   // Complete tensors only; nullptr otherwise.
   const cpu::Matrix* FindMatrix(std::string_view name) const;
-  const std::vector<float>* FindVector(std::string_view name) const;
-  uint64_t size_bytes() const { return size_bytes_; }
+  const std::vector<float>* FindVector(std::string_view name) const override;
+  uint64_t size_bytes() const override { return size_bytes_; }
 
  private:
   struct StoredMatrix {

@@ -91,6 +91,7 @@ class Gpu {
   virtual Result<GpuBindGroupId> CreateBindGroup(GpuPipelineId pipeline,
                                                  std::span<const GpuBufferBinding> bindings) = 0;
   virtual void DestroyBindGroup(GpuBindGroupId bind_group) = 0;
+  // Offset and size are multiples of 4.
   virtual Status Upload(GpuBufferId buffer, uint64_t offset_bytes,
                         std::span<const std::byte> bytes) = 0;
   // Encodes all dispatches in one pass and then the read-backs, and submits.

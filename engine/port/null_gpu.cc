@@ -104,6 +104,9 @@ Status NullGpu::Upload(GpuBufferId buffer, uint64_t offset_bytes,
   if (!IsInside(buffer, offset_bytes, bytes.size())) {
     return MakeError(ErrorCode::kInternal, "Upload leaves buffer (%u).", buffer);
   }
+  if (offset_bytes % 4 != 0 || bytes.size() % 4 != 0) {
+    return MakeError(ErrorCode::kInternal, "Upload to buffer (%u) is not in whole words.", buffer);
+  }
   ++counts_.uploads;
   counts_.upload_bytes += bytes.size();
   return {};

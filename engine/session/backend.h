@@ -1,12 +1,17 @@
-// A model ready to run, as the scheduler sees it: it is given batches and worked in slices of time.
+// A model ready to run, as the scheduler sees it: it is given batches and worked in slices of time;
+// and what makes one of a model's weights and plans.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
 
 #include "base/result.h"
 #include "model/model.h"
+#include "model/weight_sink.h"
 #include "plan/batch.h"
+#include "plan/plan.h"
 #include "port/clock.h"
 
 namespace nonstop {
@@ -21,6 +26,8 @@ struct BackendStats {
   uint32_t thread_count = 1;
 };
 
+enum class WorkStatus : uint8_t { kDone, kMoreWork, kWaitGpu };
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -29,13 +36,36 @@ class Backend {
   virtual uint32_t decode_row_count() const = 0;   // most sequences of one decode run
   // Makes the pages' memory exist. Before Begin, for every page that the batch touches.
   virtual Status PreparePages(std::span<const uint32_t> pages) = 0;
-  // Starts a run. The batch's spans stay valid until Work has returned true.
+  // Whether runs may begin, or why they never will. False: the GPU is still compiling; to
+  // be asked again when it has reported.
+  virtual Result<bool> IsReady() { return true; }
+  // Starts a run. The batch's spans stay valid until Work has returned kDone or an error.
   virtual void Begin(Phase phase, const Batch& batch) = 0;
-  // Goes on with the run until it is complete (true) or the clock has passed `deadline_us`.
-  virtual bool Work(const Clock& clock, double deadline_us) = 0;
+  // Goes on with the run until it is complete, the clock has passed `deadline_us`, or a GPU is to
+  // be waited for. After an error the run is over; the next one may work.
+  virtual Result<WorkStatus> Work(const Clock& clock, double deadline_us) = 0;
   // Of the run just completed: the logits of an output row.
   virtual std::span<const float> Logits(uint32_t output_row) const = 0;
   virtual BackendStats stats() const = 0;
+};
+
+struct BackendOptions {
+  uint32_t context_length = 0;  // of one sequence
+  uint32_t max_sequence_count = 1;
+  bool kv_is_f32 = false;
+};
+
+// Of one kind of backend: where its weights go, and then the backend over them.
+class BackendFactory {
+ public:
+  virtual ~BackendFactory() = default;
+  virtual std::string_view name() const = 0;  // as engine.info says it
+  virtual uint32_t default_prefill_chunk() const = 0;
+  virtual WeightSink& weights() = 0;
+  // All weights are there. The plans and the spec must outlive the backend, and it the factory.
+  virtual Result<std::unique_ptr<Backend>> Create(const Plan& prefill, const Plan& decode,
+                                                  const ModelSpec& spec,
+                                                  const BackendOptions& options) = 0;
 };
 
 }  // namespace nonstop

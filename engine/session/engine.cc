@@ -32,14 +32,15 @@ Result<const PlanInfo*> FindPlanOrError(std::string_view name) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options, const Clock* clock,
-                                               RequestSink* sink, cpu::Pool* pool) {
+                                               RequestSink* sink,
+                                               std::unique_ptr<BackendFactory> factory) {
   EngineOptions checked = options;
-  if (checked.prefill_chunk == 0) checked.prefill_chunk = kDefaultPrefillChunk;
+  if (checked.prefill_chunk == 0) checked.prefill_chunk = factory->default_prefill_chunk();
   TRY(CheckRange("threads", checked.thread_count, 1, kMaxThreadCount));
   TRY(CheckRange("prefill chunk", checked.prefill_chunk, 1, kMaxPrefillChunk));
   TRY(CheckRange("sequences", checked.max_sequence_count, 1, kMaxSequenceCount));
   TRY(FindPlanOrError(checked.plan_name));
-  return std::unique_ptr<Engine>(new Engine(checked, clock, sink, pool));
+  return std::unique_ptr<Engine>(new Engine(checked, clock, sink, std::move(factory)));
 }
 
 uint32_t Engine::context_length() const {
@@ -85,7 +86,7 @@ Status Engine::AfterHeader() {
 Status Engine::ApplyRopeFactorTensor() {
   const std::string name = RopeFactorTensor(*loader_.files(), spec_, context_length());
   if (name.empty()) return {};
-  const std::vector<float>* factors = loader_.weights().FindVector(name);
+  const std::vector<float>* factors = factory_->weights().FindVector(name);
   if (factors == nullptr) {
     return MakeError(ErrorCode::kWrongShape, "Tensor \"%s\" is no vector.", name.c_str());
   }
@@ -97,13 +98,11 @@ Status Engine::FinishLoading() {
     return MakeError(ErrorCode::kWrongState, "The model's bytes are not complete.");
   }
   TRY(ApplyRopeFactorTensor());
-  ASSIGN_OR_RETURN(backend_, cpu::CpuBackend::Create(prefill_plan_, decode_plan_, loader_.weights(),
-                                                     spec_, &pool_,
-                                                     {.uses_reference = options_.uses_reference,
-                                                      .activation = options_.activation,
-                                                      .kv_type = options_.kv_type,
-                                                      .thread_count = options_.thread_count,
-                                                      .context_length = context_length()}));
+  ASSIGN_OR_RETURN(backend_,
+                   factory_->Create(prefill_plan_, decode_plan_, spec_,
+                                    {.context_length = context_length(),
+                                     .max_sequence_count = options_.max_sequence_count,
+                                     .kv_is_f32 = options_.kv_type == cpu::KvType::kF32}));
   scheduler_ = std::make_unique<Scheduler>(
       backend_.get(), tokenizer_.get(), &sink_, &clock_,
       SchedulerOptions{.context_length = context_length(),
@@ -182,7 +181,7 @@ std::string Engine::InfoJson() const {
   const BackendStats now = stats();
   JsonWriter json;
   json.BeginObject();
-  json.Key("backend").String(options_.uses_reference ? "cpu-reference" : "cpu");
+  json.Key("backend").String(factory_->name());
   json.Key("plan").String(options_.plan_name);
   json.Key("kv").String(options_.kv_type == cpu::KvType::kF16 ? "f16" : "f32");
   json.Key("activations").String(options_.activation == cpu::ActivationType::kQ8 ? "q8" : "f32");

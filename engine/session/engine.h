@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "cpu/backend.h"
+#include "cpu/matrix.h"
+#include "cpu/ops.h"
 #include "plan/plan.h"
+#include "session/backend.h"
 #include "session/loader.h"
 #include "session/scheduler.h"
 
@@ -18,7 +20,7 @@ struct EngineOptions {
   uint32_t thread_count = 1;
   uint32_t context_length = 0;  // 0: as trained
   uint32_t max_sequence_count = 1;
-  uint32_t prefill_chunk = 0;  // 0: kDefaultPrefillChunk
+  uint32_t prefill_chunk = 0;  // 0: as the backend wants it
   cpu::KvType kv_type = cpu::KvType::kF16;
   cpu::ActivationType activation = cpu::ActivationType::kQ8;
   std::string plan_name = "fused";
@@ -28,20 +30,21 @@ enum class PlanDump : uint8_t { kGraph, kSteps, kMemory };
 
 class Engine {
  public:
-  static constexpr uint32_t kDefaultPrefillChunk = 64;
   static constexpr uint32_t kMaxPrefillChunk = 4096;
   static constexpr uint32_t kMaxSequenceCount = 8;
   static constexpr uint32_t kMaxThreadCount = 64;
 
-  // Clock, sink and pool must outlive the engine.
+  // Clock and sink must outlive the engine. The factory is made from the same options.
   static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options, const Clock* clock,
-                                                RequestSink* sink, cpu::Pool* pool);
+                                                RequestSink* sink,
+                                                std::unique_ptr<BackendFactory> factory);
 
   Loader& loader() { return loader_; }
   // To be called when the loader has reported a complete header and knows all files: checks the
   // model (architecture, shapes, tokenizer) before its weights are there.
   Status AfterHeader();
-  // All files are complete: binds the weights and is ready.
+  // All files are complete: binds the weights and is ready for requests, which may wait yet for a
+  // GPU to compile.
   Status FinishLoading();
   bool is_ready() const { return scheduler_ != nullptr; }
 
@@ -58,12 +61,13 @@ class Engine {
   uint32_t active_count() const { return scheduler_ ? scheduler_->active_count() : 0; }
 
  private:
-  Engine(const EngineOptions& options, const Clock* clock, RequestSink* sink, cpu::Pool* pool)
+  Engine(const EngineOptions& options, const Clock* clock, RequestSink* sink,
+         std::unique_ptr<BackendFactory> factory)
       : options_(options),
         clock_(*clock),
         sink_(*sink),
-        pool_(*pool),
-        loader_({.keeps_raw = options.uses_reference}) {}
+        factory_(std::move(factory)),
+        loader_(&factory_->weights()) {}
 
   Result<Plan> BuildPlan(std::string_view plan_name, Phase phase, const PlanLimits& limits) const;
   Status ApplyRopeFactorTensor();
@@ -72,14 +76,14 @@ class Engine {
   EngineOptions options_;
   const Clock& clock_;
   RequestSink& sink_;
-  cpu::Pool& pool_;
+  std::unique_ptr<BackendFactory> factory_;
   Loader loader_;
   ModelSpec spec_;
   bool has_spec_ = false;
   std::unique_ptr<Tokenizer> tokenizer_;
   Plan prefill_plan_;
   Plan decode_plan_;
-  std::unique_ptr<cpu::CpuBackend> backend_;
+  std::unique_ptr<Backend> backend_;
   std::unique_ptr<Scheduler> scheduler_;
 };
 

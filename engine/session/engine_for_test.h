@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/test_files.h"
+#include "cpu/backend.h"
 #include "session/engine.h"
 
 namespace nonstop {
@@ -64,15 +65,25 @@ class ReplySink final : public RequestSink {
   uint32_t progress_count = 0;
 };
 
+inline std::unique_ptr<BackendFactory> MakeCpuFactory(cpu::Pool* pool,
+                                                      const EngineOptions& options) {
+  return std::make_unique<cpu::CpuBackendFactory>(
+      pool, cpu::CpuBackendOptions{.uses_reference = options.uses_reference,
+                                   .activation = options.activation,
+                                   .thread_count = options.thread_count});
+}
+
 class TestEngine {
  public:
-  // Loads the files in pieces of `piece_bytes`.
-  static Result<std::unique_ptr<TestEngine>> Load(const std::vector<std::string>& paths,
-                                                  const EngineOptions& options,
-                                                  size_t piece_bytes = Loader::kMaxPieceBytes) {
+  // Loads the files in pieces of `piece_bytes`. No factory: the CPU's.
+  static Result<std::unique_ptr<TestEngine>> Load(
+      const std::vector<std::string>& paths, const EngineOptions& options,
+      size_t piece_bytes = Loader::kMaxPieceBytes,
+      std::unique_ptr<BackendFactory> factory = nullptr) {
     auto test = std::make_unique<TestEngine>();
+    if (factory == nullptr) factory = MakeCpuFactory(&test->pool_, options);
     ASSIGN_OR_RETURN(test->engine_,
-                     Engine::Create(options, &test->clock_, &test->sink_, &test->pool_));
+                     Engine::Create(options, &test->clock_, &test->sink_, std::move(factory)));
     for (size_t i = 0; i < paths.size(); ++i) {
       ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadTestFile(paths[i]));
       TRY(test->PushFile(static_cast<uint32_t>(i), bytes, piece_bytes));

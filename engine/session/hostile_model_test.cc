@@ -48,7 +48,9 @@ struct Loaded {
 class TestHost {
  public:
   TestHost() {
-    auto engine = Engine::Create({}, &clock_, &sink_, &pool_);
+    auto engine =
+        Engine::Create({}, &clock_, &sink_,
+                       std::make_unique<cpu::CpuBackendFactory>(&pool_, cpu::CpuBackendOptions()));
     CHECK(engine.ok());
     engine_ = std::move(*engine);
   }

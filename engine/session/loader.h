@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "format/gguf_split.h"
 #include "format/tensor_stream.h"
-#include "model/weights.h"
+#include "model/weight_sink.h"
 
 namespace nonstop {
 
@@ -22,7 +22,8 @@ class Loader {
  public:
   static constexpr uint32_t kMaxPieceBytes = 1u << 20;
 
-  explicit Loader(WeightOptions options) : weights_(options) {}
+  // `weights` must outlive the loader.
+  explicit Loader(WeightSink* weights) : weights_(*weights) {}
 
   // Files of a split model come one after the other, from number 0. size < 0: unknown.
   Status BeginFile(uint32_t file_index, double file_size_bytes);
@@ -37,8 +38,6 @@ class Loader {
   // All headers, once the last file's is complete.
   const GgufSet* files() const { return files_ ? &*files_ : nullptr; }
   bool is_complete() const { return complete_count_ == split_count_ && files_.has_value(); }
-  const WeightStore& weights() const { return weights_; }
-  WeightStore& weights() { return weights_; }
 
  private:
   Result<LoadProgress> PushHeader(std::span<const std::byte> bytes);
@@ -46,7 +45,7 @@ class Loader {
   Status TakeHeader();
   void ReserveMemory();
 
-  WeightStore weights_;
+  WeightSink& weights_;
   AlignedBuffer staging_;
   std::optional<GgufParser> parser_;
   std::optional<TensorStream> stream_;

@@ -58,11 +58,20 @@ void Scheduler::Cancel(uint32_t request_id) {
 }
 
 PumpStatus Scheduler::Pump(double deadline_us) {
+  const Result<bool> is_ready = backend_.IsReady();
+  if (!is_ready.ok()) FailAll(is_ready.error());
+  if (is_ready.ok() && !*is_ready) return PumpStatus::kWaitGpu;
   do {
     EndCancelled();
     if (!is_running_ && !StartRun()) return PumpStatus::kIdle;
-    if (!backend_.Work(clock_, deadline_us)) return PumpStatus::kMoreWork;
-    CompleteRun();
+    const Result<WorkStatus> status = backend_.Work(clock_, deadline_us);
+    if (!status.ok()) {
+      FailRun(status.error());
+    } else if (*status == WorkStatus::kDone) {
+      CompleteRun();
+    } else {
+      return *status == WorkStatus::kWaitGpu ? PumpStatus::kWaitGpu : PumpStatus::kMoreWork;
+    }
     RemoveDone();
   } while (clock_.NowUs() < deadline_us);
   return requests_.empty() ? PumpStatus::kIdle : PumpStatus::kMoreWork;
@@ -269,6 +278,17 @@ void Scheduler::Finish(Request* request, FinishReason reason) {
 void Scheduler::Fail(Request* request, const Error& error) {
   sink_.OnError(request->id, error);
   request->state = State::kDone;
+}
+
+void Scheduler::FailRun(const Error& error) {
+  is_running_ = false;
+  for (Request* request : run_requests_) Fail(request, error);
+}
+
+void Scheduler::FailAll(const Error& error) {
+  is_running_ = false;
+  for (const auto& request : requests_) Fail(request.get(), error);
+  RemoveDone();
 }
 
 }  // namespace nonstop

@@ -57,6 +57,8 @@ class Scheduler {
   void AfterToken(Request* request, TokenId token, std::span<const TokenProbability> top);
   void Finish(Request* request, FinishReason reason);
   void Fail(Request* request, const Error& error);
+  void FailRun(const Error& error);
+  void FailAll(const Error& error);
 
   Backend& backend_;
   const Tokenizer& tokenizer_;

@@ -37,7 +37,9 @@ describe('a reply', () => {
     assert.equal(stderr, '');
     assert.deepEqual(Object.keys(json), [
       ...['text', 'token_ids', 'prompt_ids', 'finish_reason', 'model', 'host', 'backend', 'reason'],
-      ...['threads', 'dispatches_per_token', 'barriers_per_token', 'load_ms', 'ttft_ms'],
+      ...['adapter', 'threads', 'dispatches_per_token', 'submits_per_token', 'waits_per_token'],
+      ...['uploads_per_token', 'readback_bytes_per_token', 'barriers_per_token', 'load_ms'],
+      ...['ttft_ms'],
       ...['prefill_tok_s', 'decode_tok_s', 'peak_memory_bytes', 'seed', 'logprobs'],
     ]);
     assert.equal(json.token_ids.length, 5);
@@ -45,6 +47,7 @@ describe('a reply', () => {
     assert.equal(json.host, 'node');
     assert.equal(json.backend, 'cpu-relaxed');
     assert.equal(json.dispatches_per_token, null);
+    assert.equal(json.adapter, null);
     assert.equal(json.logprobs.length, 5);
     for (const { top_ids, top_logprobs, top_logits } of json.logprobs) {
       assert.deepEqual([top_ids.length, top_logprobs.length, top_logits.length], [3, 3, 3]);

@@ -1,7 +1,7 @@
 # Tests and fuzzers: found by suffix. engine/abi is a library here, so that tests can call it; but for
-# abi.cc itself, whose pointers are offsets in a 32-bit linear memory (tested through the modules).
+# what is linked into modules only: its pointers are offsets in a 32-bit linear memory.
 file(GLOB_RECURSE abi_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/abi/*.cc)
-list(FILTER abi_sources EXCLUDE REGEX "(_(test|fuzz|bench)|/abi)\\.cc$")
+list(FILTER abi_sources EXCLUDE REGEX "(_(test|fuzz|bench)|/abi|/linear_memory|/gpu_exports|/cpu_backend)\\.cc$")
 add_library(nonstop_abi INTERFACE)
 target_link_libraries(nonstop_abi INTERFACE nonstop_engine)
 if(abi_sources)
@@ -24,6 +24,14 @@ if(test_sources)
   else()
     target_compile_definitions(nonstop_tests PRIVATE NONSTOP_TEST_ROOT="${CMAKE_SOURCE_DIR}")
   endif()
+endif()
+
+# What tests/gpu/run_cases.mjs plays.
+file(GLOB case_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/webgpu/*_cases.cc
+     ${CMAKE_SOURCE_DIR}/engine/webgpu/kernel_cases_main.cc)
+if(case_sources AND NOT NONSTOP_WASM)
+  add_executable(webgpu_cases EXCLUDE_FROM_ALL ${case_sources})
+  target_link_libraries(webgpu_cases PRIVATE nonstop_engine)
 endif()
 
 if(NONSTOP_FUZZERS AND NOT NONSTOP_WASM)

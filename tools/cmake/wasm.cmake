@@ -1,6 +1,7 @@
-# The WebAssembly engine module: one source, four builds, chosen by two options.
+# The WebAssembly engine module: one source, five builds, chosen by three options.
 #   NONSTOP_WASM_RELAXED  relaxed SIMD (otherwise SIMD128 only)
 #   NONSTOP_WASM_THREADS  imported shared memory, TLS, and a lock around malloc
+#   NONSTOP_WASM_WEBGPU   computes with WebGPU through the imports of "nonstop_gpu"; no CPU kernels
 # nonstop_wasm_command(TARGET) makes a WASI command of an executable, for the tests.
 
 set(NONSTOP_WASM_PORT_DIR ${CMAKE_SOURCE_DIR}/engine/port/wasm)
@@ -50,11 +51,14 @@ function(nonstop_add_module)
   set(port_sources ${NONSTOP_WASM_PORT_DIR}/new_delete.cc)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/abi/*.cc)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
-  if(NOT sources)
-    message(STATUS "engine/abi has no source yet: no module is built.")
-    return()
+  if(NONSTOP_WASM_WEBGPU)
+    list(FILTER sources EXCLUDE REGEX "/cpu_backend\\.cc$")
+    list(APPEND port_sources ${NONSTOP_WASM_PORT_DIR}/wasm_gpu.cc)
+    set(name nonstop-webgpu)
+  else()
+    list(FILTER sources EXCLUDE REGEX "/gpu_exports\\.cc$")
+    set(name "nonstop-$<IF:$<BOOL:${NONSTOP_WASM_RELAXED}>,relaxed,simd>")
   endif()
-  set(name "nonstop-$<IF:$<BOOL:${NONSTOP_WASM_RELAXED}>,relaxed,simd>")
   add_executable(nonstop ${sources} ${port_sources})
   target_link_libraries(nonstop PRIVATE nonstop_engine)
   nonstop_wasm_reactor(nonstop)

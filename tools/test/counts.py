@@ -34,6 +34,16 @@ def of_googletest(run):
     return counts
 
 
+def of_kernel_cases(run):
+    """tests/gpu/run_cases.mjs."""
+    found = re.findall(r"^(\d+) passed, (\d+) failed, ", run.output, re.M)
+    passed, failed = found[-1] if found else (0, 0)
+    counts = Counts(int(passed), int(failed))
+    if counts.passed + counts.failed == 0 or (not run.ok and counts.failed == 0):
+        counts += check(False, f"the kernels' cases ran to their end (status {run.status})")
+    return counts
+
+
 def of_node_test(run):
     """node --test with the spec reporter."""
     passed = re.findall(r"^\S* ?pass (\d+)$", run.output, re.M)

@@ -8,13 +8,14 @@ import os
 import re
 import time
 
-from counts import Counts, check, of_googletest, of_node_test, of_unittest, of_vitest
+from counts import Counts, check, of_googletest, of_kernel_cases, of_node_test, of_unittest
+from counts import of_vitest
 from process import LOGS, NODE20, NODE24, ROOT, build, run
 
 ENSURE = ROOT / "tools/setup/ensure"
 GROUPS = ["toolchain", "test-tools", "node", "node20", "npm", "model-smollm2", "model-gemma"]
 GROUPS += ["chromium", "mesa"]
-MODULES = ["simd", "relaxed", "simd-mt", "relaxed-mt"]
+MODULES = ["simd", "relaxed", "simd-mt", "relaxed-mt", "webgpu"]
 MODULE_LIMIT_BYTES = 300_000
 # Suites with this prefix run real models: in the golden tier only, optimised.
 GOLDEN_FILTER = "Golden*"
@@ -56,8 +57,8 @@ def format(_full):
 
 
 def modules(_full):
-    """The four modules, their sizes, and where each validates."""
-    counts = check(run(["tools/build_modules"], 1800).ok, "the four modules build")
+    """The five modules, their sizes, and where each validates."""
+    counts = check(run(["tools/build_modules"], 1800).ok, "the five modules build")
     print("  module                      bytes    limit")
     for name in MODULES:
         path = ROOT / f"build/wasm-{name}/nonstop-{name}.wasm"
@@ -67,7 +68,7 @@ def modules(_full):
         for label, node in (("Node 24", NODE24), ("Node 20", NODE20)):
             script = "process.exit(WebAssembly.validate(fs.readFileSync(process.argv[1])) ? 0 : 1)"
             status = run([node, "-e", script, path], show="none").status if size_bytes else None
-            wanted = label == "Node 24" or name.startswith("simd")
+            wanted = label == "Node 24" or not name.startswith("relaxed")
             verb = "validates" if wanted else "is refused"
             counts += check(status == int(not wanted), f"nonstop-{name}.wasm {verb} in {label}")
     counts += check(run(["tools/build_modules", "--bench"], 1800).ok, "the benchmark's modules build")
@@ -137,6 +138,21 @@ def programs(bench=False):
     return check(all(run(command, 1800, show="failure").ok for command in commands), "it is built")
 
 
+def gpu(full):
+    """On lavapipe: each kernel's cases, with --full with subgroups of 4 and 16 lanes too; then the player."""
+    if not build("native-debug", "webgpu_cases").ok:
+        return check(False, "the kernels' cases build")
+    folder = ROOT / "build/kernel-cases"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = run([ROOT / "build/native-debug/webgpu_cases", folder], 300)
+    counts = check(written.ok, "the kernels' cases are written")
+    sizes = (4, 8, 16) if full else (8,)
+    for size in sizes if written.ok else ():
+        command = [NODE24, "tests/gpu/run_cases.mjs", folder, "--failures"]
+        counts += of_kernel_cases(run([*command, f"--subgroup-size={size}"], 900))
+    return counts + stories("gpu", full, 1200 if full else 600)
+
+
 def golden(full):
     """Real models against exact reference values: natively (optimised), then by ./run."""
     counts = Counts()
@@ -197,5 +213,5 @@ def tidy(full):
 
 TIERS = {
     tier.__name__: tier
-    for tier in (setup, format, modules, native, wasm, ts, golden, cli, web, fuzz, tidy)
+    for tier in (setup, format, modules, native, wasm, ts, gpu, golden, cli, web, fuzz, tidy)
 }

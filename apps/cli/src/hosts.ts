@@ -86,7 +86,9 @@ async function drivePage(
   tell: (event: JobEvent) => void,
   signal: AbortSignal,
 ): Promise<JobResult> {
-  const context = await launchChromium(profile);
+  // Without it Chromium gives no software adapter; on a machine with a GPU it changes nothing.
+  const more = job.load.device === 'webgpu' ? ['--enable-unsafe-webgpu'] : [];
+  const context = await launchChromium(profile, more);
   try {
     const page = await context.newPage();
     const crashed = new Promise<never>((_, reject) => {
@@ -126,7 +128,10 @@ export async function closeChromium(context: BrowserContext): Promise<void> {
 }
 
 /** Headless, with a profile folder of its own. */
-export async function launchChromium(profile: string): Promise<BrowserContext> {
+export async function launchChromium(
+  profile: string,
+  more: readonly string[] = [],
+): Promise<BrowserContext> {
   const executablePath = process.env['NONSTOP_CHROMIUM'] || '/usr/bin/chromium';
   if (!fs.existsSync(executablePath)) {
     throw new EngineError('not_found', `There is no Chromium at "${executablePath}".`);
@@ -140,6 +145,7 @@ export async function launchChromium(profile: string): Promise<BrowserContext> {
       args: [
         ...['--no-sandbox', '--no-first-run', '--disable-quic', '--disable-sync'],
         ...['--disable-background-networking', '--disable-component-update'],
+        ...more,
       ],
     });
   } catch (cause) {

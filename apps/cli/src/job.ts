@@ -4,6 +4,7 @@ import {
   Engine,
   EngineError,
   type ChatMessage,
+  type EngineInfo,
   type EngineStats,
   type GenerateOptions,
   type GenerateResult,
@@ -59,6 +60,7 @@ export interface Surroundings {
   threads: number;
   load_ms: number;
   stats: EngineStats | null;
+  adapter: EngineInfo['adapter'];
 }
 
 export type Outcome =
@@ -88,9 +90,10 @@ export async function runJob(
   const load_ms = performance.now();
   tell({ kind: 'ready', load_ms });
   const outcome = await runTask(engine, job, tell, signal);
-  const { backend, reason, thread_count } = engine.info;
+  const { backend, reason, thread_count, adapter } = engine.info;
   const stats = job.load.headerOnly ? null : await engine.stats();
-  return { surroundings: { backend, reason, threads: thread_count, load_ms, stats }, outcome };
+  const surroundings = { backend, reason, threads: thread_count, load_ms, stats, adapter };
+  return { surroundings, outcome };
 }
 
 async function runTask(

@@ -1,5 +1,5 @@
 // What the user sees: progress and figures on stderr, or with --json one object on stdout.
-import type { GenerateResult, LoadProgress } from '../../../web/src/api/index.js';
+import type { GenerateResult, GpuCounts, LoadProgress } from '../../../web/src/api/index.js';
 import type { JobResult, Surroundings } from './job.js';
 
 const kProgressDelayMs = 1000;
@@ -58,6 +58,7 @@ export function replyObject(
   if (outcome.verb !== 'generate') return {};
   const { result } = outcome;
   const { stats } = surroundings;
+  const gpu = (name: keyof GpuCounts) => roundOrNull(result.gpu_per_token?.[name] ?? null, 2);
   return {
     text: result.text,
     token_ids: result.token_ids,
@@ -67,9 +68,13 @@ export function replyObject(
     host,
     backend: surroundings.backend,
     reason: surroundings.reason,
+    adapter: surroundings.adapter,
     threads: surroundings.threads,
-    dispatches_per_token:
-      stats && stats.dispatches_per_token > 0 ? stats.dispatches_per_token : null,
+    dispatches_per_token: gpu('dispatches'),
+    submits_per_token: gpu('submits'),
+    waits_per_token: gpu('waits'),
+    uploads_per_token: gpu('uploads'),
+    readback_bytes_per_token: gpu('readback_bytes'),
     barriers_per_token: stats ? stats.barriers_per_token : null,
     load_ms: round(surroundings.load_ms, 1),
     ttft_ms: roundOrNull(result.ttft_ms, 1),

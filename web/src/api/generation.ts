@@ -1,5 +1,6 @@
 // A reply under way: an async iterator of its pieces, and a promise of the whole. Leaving the loop
 // early, or aborting the signal, stops the engine; the result then says finish_reason "abort".
+import type { GpuCounts } from '../gpu/counters.js';
 import { toEngineError } from '../wasm/error.js';
 import type { FinishReason, TopTokens } from '../wasm/events.js';
 import type { EngineStats } from '../wasm/core.js';
@@ -31,6 +32,8 @@ export interface GenerateResult {
   /** Prompt tokens that were computed: all but the cached ones, unless it was stopped before. */
   read_count: number;
   stats: EngineStats;
+  /** WebGPU: what a token after the first took; null on the CPU and for one token. */
+  gpu_per_token: GpuCounts | null;
 }
 
 export class Generation implements AsyncIterable<GenerateChunk> {
@@ -134,6 +137,7 @@ export class Generation implements AsyncIterable<GenerateChunk> {
       cached_count: reply.cached_count,
       read_count,
       stats: reply.stats,
+      gpu_per_token: reply.gpu_per_token,
     };
   }
 

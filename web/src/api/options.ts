@@ -1,12 +1,12 @@
 // The options of the public API with their defaults, and what they become in the worker protocol.
 // Sampling defaults are llama.cpp's.
-import type { SimdBuild } from '../wasm/choose.js';
+import type { GpuFeature } from '../gpu/adapter.js';
+import type { DeviceWish, SimdBuild } from '../wasm/choose.js';
 import type { ActivationType, KvType, SamplingValues } from '../wasm/core.js';
 import { EngineError } from '../wasm/error.js';
 import type { ModelSource } from '../storage/source.js';
 import type {
   ChatMessage,
-  DeviceWish,
   GenerateParams,
   LoadProgress,
   OpenParams,
@@ -19,7 +19,13 @@ export type ModelInput = string | URL | Blob | readonly Blob[] | ModelSource;
 export interface LoadOptions {
   signal?: AbortSignal;
   onProgress?: (progress: LoadProgress) => void;
+  /**
+   * What computes. `auto` (default): the GPU where there is one that is not software and passes its
+   * self-test, else the CPU. `webgpu`: the GPU, software adapters too, or the error `backend_failed`.
+   */
   device?: DeviceWish;
+  /** For comparisons: WebGPU with its default limits, and without some features. */
+  gpu?: { defaultLimits?: boolean; without?: readonly GpuFeature[] };
   /** Default: all cores but one where memory can be shared, else 1. */
   threads?: number;
   /** Tokens of one conversation. Default: the model's own. */
@@ -95,6 +101,10 @@ export function toOpenParams(model: ModelInput, options: LoadOptions): OpenParam
     source: toModelSource(model),
     header_only: options.headerOnly ?? false,
     device: options.device ?? 'auto',
+    gpu: {
+      default_limits: options.gpu?.defaultLimits ?? false,
+      without: options.gpu?.without ?? [],
+    },
     reference: options.reference ?? false,
     build: options.build,
     thread_count: options.threads,

@@ -67,6 +67,27 @@ export const NsFinishReason = {
   error: 3,
 } as const;
 
+export const NsGpuBufferUsage = {
+  weights: 0,
+  activations: 1,
+  cache: 2,
+  state: 3,
+  params: 4,
+  readback: 5,
+} as const;
+
+export const NsGpuAccess = {
+  read: 0,
+  readWrite: 1,
+  uniform: 2,
+} as const;
+
+export const NsGpuFeature = {
+  f16: 1,
+  subgroups: 2,
+  fallback: 4,
+} as const;
+
 export const NsPumpStatus = {
   idle: 0,
   moreWork: 1,
@@ -388,6 +409,141 @@ export function writeNsStats(view: DataView, at: number, value: NsStats): void {
   view.setUint32(at + 52, value.active_sequence_count, true);
 }
 
+export interface NsGpuAdapter {
+  max_buffer_size_bytes: number;
+  max_storage_binding_size_bytes: number;
+  max_storage_buffers_per_stage: number;
+  max_workgroup_storage_bytes: number;
+  max_workgroup_invocations: number;
+  min_storage_offset_alignment: number;
+  max_workgroups_per_dimension: number;
+  features: number;
+  vendor_ptr: number;
+  vendor_size: number;
+  architecture_ptr: number;
+  architecture_size: number;
+  description_ptr: number;
+  description_size: number;
+}
+export const kNsGpuAdapterSize = 64;
+export function readNsGpuAdapter(view: DataView, at: number): NsGpuAdapter {
+  return {
+    max_buffer_size_bytes: view.getFloat64(at + 0, true),
+    max_storage_binding_size_bytes: view.getFloat64(at + 8, true),
+    max_storage_buffers_per_stage: view.getUint32(at + 16, true),
+    max_workgroup_storage_bytes: view.getUint32(at + 20, true),
+    max_workgroup_invocations: view.getUint32(at + 24, true),
+    min_storage_offset_alignment: view.getUint32(at + 28, true),
+    max_workgroups_per_dimension: view.getUint32(at + 32, true),
+    features: view.getUint32(at + 36, true),
+    vendor_ptr: view.getUint32(at + 40, true),
+    vendor_size: view.getUint32(at + 44, true),
+    architecture_ptr: view.getUint32(at + 48, true),
+    architecture_size: view.getUint32(at + 52, true),
+    description_ptr: view.getUint32(at + 56, true),
+    description_size: view.getUint32(at + 60, true),
+  };
+}
+export function writeNsGpuAdapter(view: DataView, at: number, value: NsGpuAdapter): void {
+  view.setFloat64(at + 0, value.max_buffer_size_bytes, true);
+  view.setFloat64(at + 8, value.max_storage_binding_size_bytes, true);
+  view.setUint32(at + 16, value.max_storage_buffers_per_stage, true);
+  view.setUint32(at + 20, value.max_workgroup_storage_bytes, true);
+  view.setUint32(at + 24, value.max_workgroup_invocations, true);
+  view.setUint32(at + 28, value.min_storage_offset_alignment, true);
+  view.setUint32(at + 32, value.max_workgroups_per_dimension, true);
+  view.setUint32(at + 36, value.features, true);
+  view.setUint32(at + 40, value.vendor_ptr, true);
+  view.setUint32(at + 44, value.vendor_size, true);
+  view.setUint32(at + 48, value.architecture_ptr, true);
+  view.setUint32(at + 52, value.architecture_size, true);
+  view.setUint32(at + 56, value.description_ptr, true);
+  view.setUint32(at + 60, value.description_size, true);
+}
+
+export interface NsGpuBinding {
+  offset_bytes: number;
+  size_bytes: number;
+  buffer: number;
+  access: number;
+}
+export const kNsGpuBindingSize = 24;
+export function readNsGpuBinding(view: DataView, at: number): NsGpuBinding {
+  return {
+    offset_bytes: view.getFloat64(at + 0, true),
+    size_bytes: view.getFloat64(at + 8, true),
+    buffer: view.getUint32(at + 16, true),
+    access: view.getUint32(at + 20, true),
+  };
+}
+export function writeNsGpuBinding(view: DataView, at: number, value: NsGpuBinding): void {
+  view.setFloat64(at + 0, value.offset_bytes, true);
+  view.setFloat64(at + 8, value.size_bytes, true);
+  view.setUint32(at + 16, value.buffer, true);
+  view.setUint32(at + 20, value.access, true);
+}
+
+export interface NsGpuDispatch {
+  pipeline: number;
+  bind_group: number;
+  params_offset_bytes: number;
+  workgroups_x: number;
+  workgroups_y: number;
+  workgroups_z: number;
+}
+export const kNsGpuDispatchSize = 24;
+export function readNsGpuDispatch(view: DataView, at: number): NsGpuDispatch {
+  return {
+    pipeline: view.getUint32(at + 0, true),
+    bind_group: view.getUint32(at + 4, true),
+    params_offset_bytes: view.getUint32(at + 8, true),
+    workgroups_x: view.getUint32(at + 12, true),
+    workgroups_y: view.getUint32(at + 16, true),
+    workgroups_z: view.getUint32(at + 20, true),
+  };
+}
+export function writeNsGpuDispatch(view: DataView, at: number, value: NsGpuDispatch): void {
+  view.setUint32(at + 0, value.pipeline, true);
+  view.setUint32(at + 4, value.bind_group, true);
+  view.setUint32(at + 8, value.params_offset_bytes, true);
+  view.setUint32(at + 12, value.workgroups_x, true);
+  view.setUint32(at + 16, value.workgroups_y, true);
+  view.setUint32(at + 20, value.workgroups_z, true);
+}
+
+export interface NsGpuReadback {
+  offset_bytes: number;
+  buffer: number;
+  size_bytes: number;
+  destination_ptr: number;
+  reserved: number;
+}
+export const kNsGpuReadbackSize = 24;
+export function readNsGpuReadback(view: DataView, at: number): NsGpuReadback {
+  return {
+    offset_bytes: view.getFloat64(at + 0, true),
+    buffer: view.getUint32(at + 8, true),
+    size_bytes: view.getUint32(at + 12, true),
+    destination_ptr: view.getUint32(at + 16, true),
+    reserved: view.getUint32(at + 20, true),
+  };
+}
+export function writeNsGpuReadback(view: DataView, at: number, value: NsGpuReadback): void {
+  view.setFloat64(at + 0, value.offset_bytes, true);
+  view.setUint32(at + 8, value.buffer, true);
+  view.setUint32(at + 12, value.size_bytes, true);
+  view.setUint32(at + 16, value.destination_ptr, true);
+  view.setUint32(at + 20, value.reserved, true);
+}
+
+type RawFunction = (...values: number[]) => number;
+
+function required(exports: WebAssembly.Exports, name: string): RawFunction {
+  const value = exports[name];
+  if (typeof value !== 'function') throw new TypeError(`The module does not export "${name}".`);
+  return value as RawFunction;
+}
+
 export interface NsExports {
   ns_abi_version(): number;
   ns_alloc(size_bytes: number): number;
@@ -424,14 +580,6 @@ export interface NsExports {
   ns_threads_ready(): number;
   ns_threads_stop(): void;
   ns_thread_died(): void;
-}
-
-type RawFunction = (...values: number[]) => number;
-
-function required(exports: WebAssembly.Exports, name: string): RawFunction {
-  const value = exports[name];
-  if (typeof value !== 'function') throw new TypeError(`The module does not export "${name}".`);
-  return value as RawFunction;
 }
 
 /** Checks that every function is there; uint32_t results, signed in wasm, become unsigned. */
@@ -507,5 +655,26 @@ export function bindExports(exports: WebAssembly.Exports): NsExports {
     ns_threads_ready: () => ns_threads_ready() >>> 0,
     ns_threads_stop: () => void ns_threads_stop(),
     ns_thread_died: () => void ns_thread_died(),
+  };
+}
+
+export interface NsGpuExports {
+  ns_gpu_adapter(adapter_ptr: number): number;
+  ns_gpu_pipeline_done(pipeline: number, is_ready: number): void;
+  ns_gpu_ticket_done(ticket: number): void;
+  ns_gpu_error(code: number, message_ptr: number, message_size: number): void;
+}
+
+/** Checks that every function is there; uint32_t results, signed in wasm, become unsigned. */
+export function bindGpuExports(exports: WebAssembly.Exports): NsGpuExports {
+  const ns_gpu_adapter = required(exports, 'ns_gpu_adapter');
+  const ns_gpu_pipeline_done = required(exports, 'ns_gpu_pipeline_done');
+  const ns_gpu_ticket_done = required(exports, 'ns_gpu_ticket_done');
+  const ns_gpu_error = required(exports, 'ns_gpu_error');
+  return {
+    ns_gpu_adapter: (adapter_ptr) => ns_gpu_adapter(adapter_ptr),
+    ns_gpu_pipeline_done: (pipeline, is_ready) => void ns_gpu_pipeline_done(pipeline, is_ready),
+    ns_gpu_ticket_done: (ticket) => void ns_gpu_ticket_done(ticket),
+    ns_gpu_error: (code, message_ptr, message_size) => void ns_gpu_error(code, message_ptr, message_size),
   };
 }

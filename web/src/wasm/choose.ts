@@ -1,5 +1,5 @@
-// Which of the four builds of the engine runs here, and why: {simd, relaxed} x {one thread, several}.
-// A pure function of what was found, so that every row of the choice is a test.
+// Which of the builds of the engine runs here, and why: on the CPU {simd, relaxed} x {one thread, several},
+// or the one for WebGPU. Pure functions of what was found, so that every row of the choice is a test.
 import { EngineError } from './error.js';
 import type { Capabilities } from './probe.js';
 
@@ -26,6 +26,40 @@ export interface BuildChoice {
 }
 
 export const kMaxThreadCount = 64;
+
+export type DeviceWish = 'auto' | 'cpu' | 'webgpu';
+
+export interface GpuWanted {
+  device: DeviceWish;
+  reference: boolean;
+  build: SimdBuild | undefined;
+  /** Nothing is computed: the header alone is read. */
+  header_only: boolean;
+}
+
+/** Whether the GPU is looked for at all. What names a build for the CPU asks for the CPU. */
+export function wantsGpu(wish: GpuWanted): boolean {
+  const names_cpu = wish.reference || wish.build !== undefined;
+  if (wish.device === 'webgpu' && names_cpu) {
+    throw new EngineError(
+      'invalid_argument',
+      'The device webgpu excludes a build of the CPU and the reference kernels.',
+    );
+  }
+  if (wish.header_only || wish.device === 'cpu') return false;
+  return wish.device === 'webgpu' || !names_cpu;
+}
+
+/** The build for WebGPU; `why` is the middle of a sentence about the adapter. */
+export function gpuBuild(device: DeviceWish, why: string): BuildChoice {
+  return {
+    build: 'simd',
+    shared: false,
+    thread_count: 1,
+    backend: 'webgpu',
+    reason: device === 'webgpu' ? `WebGPU was asked for; ${why}.` : `WebGPU: ${why}.`,
+  };
+}
 
 export function chooseBuild(found: Surroundings, wish: BuildWish): BuildChoice {
   const [build, why_build] = chooseSimd(found, wish.build);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { chooseBuild, type Surroundings } from './choose.js';
+import { chooseBuild, gpuBuild, wantsGpu, type GpuWanted, type Surroundings } from './choose.js';
+import { moduleFileName } from './instance.js';
 import { probeCapabilities, relaxedDotFault } from './probe.js';
 
 const kEverything: Surroundings = {
@@ -60,4 +61,35 @@ test('this Node has SIMD, threads, and an exact relaxed dot product', () => {
     threads: true,
   });
   expect(relaxedDotFault()).toBeUndefined();
+});
+
+const kAuto: GpuWanted = { device: 'auto', reference: false, build: undefined, header_only: false };
+
+test.each<[string, Partial<GpuWanted>, boolean]>([
+  ['auto', {}, true],
+  ['webgpu', { device: 'webgpu' }, true],
+  ['cpu', { device: 'cpu' }, false],
+  ['a header', { header_only: true }, false],
+  ['a header, forced', { header_only: true, device: 'webgpu' }, false],
+  ['a build of the CPU', { build: 'simd' }, false],
+  ['the reference kernels', { reference: true }, false],
+])('the GPU is looked for or not: %s', (_what, wish, wanted) => {
+  expect(wantsGpu({ ...kAuto, ...wish })).toBe(wanted);
+});
+
+test('webgpu and what only the CPU has exclude each other', () => {
+  for (const wish of [{ build: 'relaxed' as const }, { reference: true }]) {
+    expect(() => wantsGpu({ ...kAuto, device: 'webgpu', ...wish })).toThrow(
+      expect.objectContaining({ code: 'invalid_argument' }),
+    );
+  }
+});
+
+test('the build for WebGPU has its own module, and says whether it was asked for', () => {
+  const choice = gpuBuild('webgpu', 'it passed');
+  expect(moduleFileName(choice)).toBe('nonstop-webgpu.wasm');
+  expect(choice).toMatchObject({ backend: 'webgpu', thread_count: 1, shared: false });
+  expect(choice.reason).toBe('WebGPU was asked for; it passed.');
+  expect(gpuBuild('auto', 'it passed').reason).toBe('WebGPU: it passed.');
+  expect(moduleFileName(chooseBuild(kEverything, {}))).toBe('nonstop-relaxed-mt.wasm');
 });

@@ -1,21 +1,27 @@
 // EngineCore: the module's functions as typed methods. It lives in the engine worker, is synchronous,
 // and turns negative statuses and traps into EngineErrors. After a trap the instance is not used
 // again: its memory may be in any state.
+import type { AdapterReport, OpenedDevice } from '../gpu/adapter.js';
 import {
+  ErrorCode,
   kNsEngineOptionsSize,
+  kNsGpuAdapterSize,
   kNsLogitBiasSize,
   kNsRequestSize,
   kNsStatsSize,
   NsBackend,
   NsActivationType,
+  NsGpuFeature,
   NsKvType,
   NsPumpStatus,
   NsRequestFlag,
   readNsStats,
   writeNsEngineOptions,
+  writeNsGpuAdapter,
   writeNsLogitBias,
   writeNsRequest,
   type NsExports,
+  type NsGpuExports,
   type NsStats,
 } from './abi.gen.js';
 import { EngineError, errorCodeName } from './error.js';
@@ -28,7 +34,7 @@ export type ActivationType = keyof typeof NsActivationType;
 export type EngineStats = NsStats;
 
 export interface CoreOptions {
-  reference: boolean;
+  backend: keyof typeof NsBackend;
   thread_count: number;
   context_length: number;
   kv: KvType;
@@ -65,6 +71,15 @@ export const kPlanParts = { graph: 0, steps: 1, memory: 2 } as const;
 export type PlanPart = keyof typeof kPlanParts;
 
 export const kCommit = { more: 0, header: 1, file: 2 } as const;
+
+/** What a pump leaves: nothing to do, more to do at once, or more once the GPU has reported. */
+export type PumpState = 'idle' | 'more' | 'wait';
+
+const kPumpStates: Record<number, PumpState> = {
+  [NsPumpStatus.idle]: 'idle',
+  [NsPumpStatus.moreWork]: 'more',
+  [NsPumpStatus.waitGpu]: 'wait',
+};
 
 export class EngineCore {
   readonly #instance: EngineInstance;
@@ -127,7 +142,7 @@ export class EngineCore {
     const name_at = block.addBytes(name);
     const at: number = block.add(kNsEngineOptionsSize, (memory, here) =>
       writeNsEngineOptions(memory.view, here, {
-        backend: options.reference ? NsBackend.cpuReference : NsBackend.cpu,
+        backend: NsBackend[options.backend],
         thread_count: options.thread_count,
         context_length: options.context_length,
         kv_type: NsKvType[options.kv],
@@ -275,9 +290,67 @@ export class EngineCore {
     this.#check((exports) => exports.ns_request_cancel(request_id));
   }
 
-  /** Works for at most `budget_us`; true while there is more to do. */
-  pump(budget_us: number): boolean {
-    return this.#call((exports) => exports.ns_pump(budget_us)) !== NsPumpStatus.idle;
+  /** Works for at most `budget_us`. */
+  pump(budget_us: number): PumpState {
+    return kPumpStates[this.#call((exports) => exports.ns_pump(budget_us))] ?? 'idle';
+  }
+
+  #callGpu<T>(use: (exports: NsGpuExports) => T): T {
+    const { gpu_exports } = this.#instance;
+    if (!gpu_exports) throw new EngineError('internal', 'This module does not use a GPU.');
+    return this.#call(() => use(gpu_exports));
+  }
+
+  /** Before create(): what the engine may count on. */
+  gpuAdapter(report: AdapterReport, { limits, f16, subgroups }: OpenedDevice): void {
+    const block = new CallBlock();
+    const names = [report.vendor, report.architecture, report.description].map(encodeUtf8);
+    const [vendor_at = 0, architecture_at = 0, description_at = 0] = names.map((name) =>
+      block.addBytes(name),
+    );
+    const [vendor_size = 0, architecture_size = 0, description_size = 0] = names.map(
+      (name) => name.length,
+    );
+    const features =
+      (f16 ? NsGpuFeature.f16 : 0) |
+      (subgroups ? NsGpuFeature.subgroups : 0) |
+      (report.software === null ? 0 : NsGpuFeature.fallback);
+    const at: number = block.add(kNsGpuAdapterSize, (memory, here) => {
+      const base = here - at;
+      writeNsGpuAdapter(memory.view, here, {
+        ...limits,
+        features,
+        vendor_ptr: base + vendor_at,
+        vendor_size,
+        architecture_ptr: base + architecture_at,
+        architecture_size,
+        description_ptr: base + description_at,
+        description_size,
+      });
+    });
+    const status = this.#block(block, (base) =>
+      this.#callGpu((exports) => exports.ns_gpu_adapter(base + at)),
+    );
+    if (status < 0) {
+      throw new EngineError(errorCodeName(-status), 'The engine refused the adapter.');
+    }
+  }
+
+  gpuPipelineDone(pipeline: number, is_ready: boolean): void {
+    this.#callGpu((exports) => exports.ns_gpu_pipeline_done(pipeline, is_ready ? 1 : 0));
+  }
+
+  gpuTicketDone(ticket: number): void {
+    this.#callGpu((exports) => exports.ns_gpu_ticket_done(ticket));
+  }
+
+  gpuError({ code, message }: EngineError): void {
+    const bytes = encodeUtf8(message);
+    const block = new CallBlock();
+    const at = block.addBytes(bytes);
+    this.#block(block, (base) =>
+      this.#callGpu((exports) => exports.ns_gpu_error(ErrorCode[code], base + at, bytes.length)),
+    );
   }
 
   takeEvents(): EventRecord[] {

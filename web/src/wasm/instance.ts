@@ -1,6 +1,13 @@
 // Fetches, compiles and instantiates an engine module: its imports are "nonstop" {now_us, log}, WASI,
-// and in the shared builds the memory. Threads instantiate the same module over the same memory.
-import { bindExports, kAbiVersion, type NsExports } from './abi.gen.js';
+// in the shared builds the memory, and in the build for WebGPU "nonstop_gpu". Threads instantiate the same
+// module over the same memory.
+import {
+  bindExports,
+  bindGpuExports,
+  kAbiVersion,
+  type NsExports,
+  type NsGpuExports,
+} from './abi.gen.js';
 import type { BuildChoice } from './choose.js';
 import { EngineError } from './error.js';
 import { LinearMemory } from './memory.js';
@@ -17,11 +24,16 @@ export interface EngineInstance {
   memory: LinearMemory;
   exports: NsExports;
   raw_exports: WebAssembly.Exports;
+  /** Of the build for WebGPU. */
+  gpu_exports: NsGpuExports | undefined;
   /** The last line that the engine logged as an error: it says what a trap was about. */
   lastError: () => string;
 }
 
-export function moduleFileName(choice: Pick<BuildChoice, 'build' | 'shared'>): string {
+export function moduleFileName(
+  choice: Pick<BuildChoice, 'build' | 'shared'> & Partial<Pick<BuildChoice, 'backend'>>,
+): string {
+  if (choice.backend === 'webgpu') return 'nonstop-webgpu.wasm';
   return `nonstop-${choice.build}${choice.shared ? '-mt' : ''}.wasm`;
 }
 
@@ -64,10 +76,14 @@ export function makeSharedMemory(): WebAssembly.Memory {
   return new WebAssembly.Memory({ initial: kInitialPages, maximum: kMaximumPages, shared: true });
 }
 
-/** Instantiates; `shared` is the imported memory of the shared builds. Does not initialise. */
+/**
+ * Instantiates; `shared` is the imported memory of the shared builds, `gpu` the imports of the one for
+ * WebGPU. Does not initialise.
+ */
 export async function instantiate(
   module: WebAssembly.Module,
   shared: WebAssembly.Memory | undefined,
+  gpu?: WebAssembly.ModuleImports,
 ): Promise<EngineInstance> {
   let memory = shared;
   let lastError = '';
@@ -90,6 +106,7 @@ export async function instantiate(
       },
     }),
     ...(shared ? { env: { memory: shared } } : {}),
+    ...(gpu ? { nonstop_gpu: gpu } : {}),
   });
   const exported = instance.exports['memory'];
   if (!memory && exported instanceof WebAssembly.Memory) memory = exported;
@@ -98,15 +115,19 @@ export async function instantiate(
     module,
     wasm_memory,
     memory: new LinearMemory(wasm_memory),
-    exports: bindChecked(instance.exports),
+    exports: bindChecked(bindExports, instance.exports),
     raw_exports: instance.exports,
+    gpu_exports: gpu && bindChecked(bindGpuExports, instance.exports),
     lastError: () => lastError,
   };
 }
 
-function bindChecked(exports: WebAssembly.Exports): NsExports {
+function bindChecked<T>(
+  bind: (exports: WebAssembly.Exports) => T,
+  exports: WebAssembly.Exports,
+): T {
   try {
-    return bindExports(exports);
+    return bind(exports);
   } catch (cause) {
     throw new EngineError('backend_failed', `The engine module does not fit (${String(cause)}).`, {
       cause,
@@ -118,8 +139,9 @@ function bindChecked(exports: WebAssembly.Exports): NsExports {
 export async function instantiateMain(
   module: WebAssembly.Module,
   shared: boolean,
+  gpu?: WebAssembly.ModuleImports,
 ): Promise<EngineInstance> {
-  const instance = await instantiate(module, shared ? makeSharedMemory() : undefined);
+  const instance = await instantiate(module, shared ? makeSharedMemory() : undefined, gpu);
   const initialize = instance.raw_exports['_initialize'];
   if (typeof initialize === 'function') (initialize as () => void)();
   const version = instance.exports.ns_abi_version();

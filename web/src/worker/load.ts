@@ -1,17 +1,23 @@
 // Feeds a model's bytes to the engine: per file begin, (reserve, fill, commit)*, end. A stop request
 // gets through between pieces. Progress is reported at most every 50 ms and once at the end.
+import type { GpuPlayer } from '../gpu/player.js';
 import { openSource, sourceName, type ByteReader, type ModelSource } from '../storage/source.js';
 import { kCommit, type EngineCore } from '../wasm/core.js';
-import { toEngineError } from '../wasm/error.js';
-import { yieldToMessages } from '../wasm/platform.js';
+import { fromErrorRecord, toEngineError } from '../wasm/error.js';
+import { withTimeout, yieldToMessages } from '../wasm/platform.js';
 import type { LoadProgress } from './protocol.js';
 
 const kPieceBytes = 1024 * 1024;
 const kProgressIntervalMs = 50;
 const kYieldIntervalMs = 10;
+const kPumpBudgetUs = 10_000;
+/** A software adapter takes a second for each pipeline. */
+const kGpuLimitMs = 300_000;
 
 export interface LoadRun {
   core: EngineCore;
+  /** Where the GPU computes. */
+  player: GpuPlayer | undefined;
   source: ModelSource;
   header_only: boolean;
   signal: AbortSignal;
@@ -30,11 +36,35 @@ export async function loadModel(run: LoadRun): Promise<void> {
       }
       if (index === 0) count = run.core.splitCount();
     }
-    if (!run.header_only) run.core.loadFinish();
+    if (!run.header_only) {
+      run.core.loadFinish();
+      if (run.player) await makeGpuReady(run.core, run.player, run.signal);
+    }
     meter.finish();
   } catch (thrown) {
     const error = toEngineError(thrown);
     throw error.code === 'aborted' ? error : error.with(`Model "${sourceName(run.source)}"`);
+  }
+}
+
+function withinLimit(work: Promise<void>): Promise<void> {
+  return withTimeout(work, kGpuLimitMs, `The GPU has not answered within ${kGpuLimitMs} ms.`);
+}
+
+/** Waits until everything on the GPU was made, and lets the engine try it; throws what went wrong. */
+async function makeGpuReady(
+  core: EngineCore,
+  player: GpuPlayer,
+  signal: AbortSignal,
+): Promise<void> {
+  await withinLimit(player.settle());
+  for (let state = core.pump(kPumpBudgetUs); state !== 'idle'; state = core.pump(kPumpBudgetUs)) {
+    await (state === 'wait' ? withinLimit(player.nextReport()) : yieldToMessages());
+    if (player.failure) throw player.failure;
+    signal.throwIfAborted();
+  }
+  for (const event of core.takeEvents()) {
+    if (event.kind === 'error') throw fromErrorRecord(event.error);
   }
 }
 
@@ -53,6 +83,7 @@ async function loadFile(
     const size_bytes = await reader.read(kPieceBytes, (wanted) => core.loadReserve(wanted));
     if (size_bytes === 0) break;
     const state = core.loadCommit(size_bytes);
+    if (run.player) await withinLimit(run.player.passUploads());
     meter.add(size_bytes);
     if (state === kCommit.file) break;
     // The headers of a split model are spread over its files, so those are read to the end.

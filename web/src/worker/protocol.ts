@@ -2,19 +2,20 @@
 // events and replies are derived from it, so the two sides cannot drift. Errors cross as records
 // with their code. All values are structured-cloneable.
 import type { NsStats } from '../wasm/abi.gen.js';
-import type { BackendName, SimdBuild } from '../wasm/choose.js';
+import type { AdapterReport, GpuWish } from '../gpu/adapter.js';
+import type { GpuCounts } from '../gpu/counters.js';
+import type { BackendName, DeviceWish, SimdBuild } from '../wasm/choose.js';
 import type { ActivationType, KvType, PlanPart, SamplingValues } from '../wasm/core.js';
 import type { ErrorRecord } from '../wasm/error.js';
 import type { FinishReason, TopTokens } from '../wasm/events.js';
 import type { ModelSource } from '../storage/source.js';
-
-export type DeviceWish = 'auto' | 'cpu' | 'webgpu';
 
 export interface OpenParams {
   source: ModelSource;
   /** Stops after the header: enough to tokenize, to dump a plan, to describe the model. */
   header_only: boolean;
   device: DeviceWish;
+  gpu: GpuWish;
   reference: boolean;
   build: SimdBuild | undefined;
   thread_count: number | undefined;
@@ -54,6 +55,8 @@ export interface OpenResult {
   reason: string;
   thread_count: number;
   isolated: boolean;
+  /** Null where no adapter was looked for or found. The reason says whether it is used, and why. */
+  adapter: (AdapterReport & { used: boolean }) | null;
   /** What the engine says about itself: kernels, counts. Null after a header-only load. */
   engine: unknown;
 }
@@ -105,6 +108,8 @@ export interface GenerateReply {
   first_token_us: number;
   decode_us: number;
   stats: NsStats;
+  /** WebGPU: what a token after the first took; null on the CPU and for one token. */
+  gpu_per_token: GpuCounts | null;
 }
 
 interface Call<Params, Event, Result> {

@@ -1,14 +1,14 @@
 // The engine worker's state: one module instance, one model, the requests under way, and the pump
 // that serves them. Between two slices of work the message queue gets a turn, so that a stop, or
 // another request, gets through within about 10 ms.
-import { chooseBuild, type BuildChoice } from '../wasm/choose.js';
-import { EngineCore } from '../wasm/core.js';
+import { chooseGpu } from '../gpu/choose_gpu.js';
+import { perToken, type GpuCounts } from '../gpu/counters.js';
+import type { GpuPlayer } from '../gpu/player.js';
+import { gpuBuild, wantsGpu } from '../wasm/choose.js';
+import type { EngineCore } from '../wasm/core.js';
 import { EngineError, fromErrorRecord, toEngineError } from '../wasm/error.js';
 import type { EventRecord } from '../wasm/events.js';
-import { compileModule, instantiateMain, moduleFileName } from '../wasm/instance.js';
-import { canShareMemory, coreCount, yieldToMessages } from '../wasm/platform.js';
-import { probeCapabilities } from '../wasm/probe.js';
-import { ThreadPool } from '../wasm/threads.js';
+import { canShareMemory, withTimeout, yieldToMessages } from '../wasm/platform.js';
 import { loadModel } from './load.js';
 import { kTemplateKey, readModelInfo } from './model_info.js';
 import type {
@@ -23,35 +23,37 @@ import type {
   OpenResult,
   PromptInput,
 } from './protocol.js';
+import { startOnCpu, startOnGpu, stop, type Started } from './start.js';
 import { TemplateSandbox } from './template_sandbox.js';
 
 const kPumpBudgetUs = 10_000;
 const kSliceMs = 10;
+/** A hung GPU is reset by its driver long before; this bounds what no driver notices. */
+const kGpuLimitMs = 300_000;
 
 interface Running {
   emit: (event: GenerateEvent) => void;
   finish: (reply: GenerateReply) => void;
   fail: (error: EngineError) => void;
   top_logprobs: number;
+  /** The counts when the first token had come. */
+  first_token: { counts: GpuCounts; token_count: number } | undefined;
 }
 
-interface Opened {
-  core: EngineCore;
-  choice: BuildChoice;
-  threads: ThreadPool | undefined;
+interface Opened extends Started {
+  adapter: OpenResult['adapter'];
   model: ModelInfo;
   template: string | undefined;
+  /** Of all requests together. */
+  token_count: number;
 }
 
-interface Started {
-  core: EngineCore;
-  threads: ThreadPool | undefined;
-  choice: BuildChoice;
-}
-
-/** An option that the engine refuses is refused with any number of threads. */
-function isOption(thrown: unknown): boolean {
-  return toEngineError(thrown).code === 'invalid_argument';
+/** What another device may do better; a wrong file or option stays wrong. */
+function isGpuFault(thrown: unknown): boolean {
+  const { code } = toEngineError(thrown);
+  return ['backend_failed', 'out_of_memory', 'internal', 'timeout', 'unsupported_type'].includes(
+    code,
+  );
 }
 
 export class Session {
@@ -60,6 +62,8 @@ export class Session {
   readonly #running = new Map<number, Running>();
   #opened: Opened | undefined;
   #pumping = false;
+  /** Ends a wait for the GPU: there is something else to do. */
+  #wake: () => void = () => {};
 
   constructor(worker_url: URL) {
     this.#worker_url = worker_url;
@@ -72,50 +76,52 @@ export class Session {
     signal: AbortSignal,
   ): Promise<OpenResult> {
     this.close();
-    if (params.device === 'webgpu') {
-      throw new EngineError('backend_failed', 'The WebGPU backend is not part of this version.');
+    let adapter: OpenResult['adapter'] = null;
+    let why_not = '';
+    if (wantsGpu(params)) {
+      const is_forced = params.device === 'webgpu';
+      const { opened, report, why } = await chooseGpu(is_forced, params.gpu);
+      why_not = why;
+      if (opened && report) {
+        try {
+          const choice = gpuBuild(params.device, why);
+          const started = await startOnGpu(params, choice, opened, report, this.#worker_url);
+          return await this.#load(params, started, { ...report, used: true }, onProgress, signal);
+        } catch (thrown) {
+          if (is_forced || !isGpuFault(thrown)) throw thrown;
+          why_not = `it failed (${toEngineError(thrown).message.replace(/\.$/, '')})`;
+        }
+      } else if (is_forced) {
+        throw new EngineError('backend_failed', `WebGPU was asked for, but ${why}.`);
+      }
+      adapter = report && { ...report, used: false };
     }
-    const wanted = chooseBuild(
-      { ...probeCapabilities(), memory_sharable: canShareMemory(), core_count: coreCount() },
-      { build: params.build, thread_count: params.reference ? 1 : params.thread_count },
-    );
-    const { core, threads, choice } = await this.#startOrFallBack(params, wanted);
+    const started = await startOnCpu(params, this.#worker_url);
+    if (why_not !== '') started.choice.reason += ` WebGPU is not used: ${why_not}.`;
+    return this.#load(params, started, adapter, onProgress, signal);
+  }
+
+  /** Streams the model to a started module; what fails leaves nothing behind. */
+  async #load(
+    params: OpenParams,
+    started: Started,
+    adapter: OpenResult['adapter'],
+    onProgress: (progress: LoadProgress) => void,
+    signal: AbortSignal,
+  ): Promise<OpenResult> {
+    const { core, player } = started;
     try {
       if (!params.header_only) this.#templates.warm();
       const { source, header_only } = params;
-      await loadModel({ core, source, header_only, signal, onProgress });
+      await loadModel({ core, player, source, header_only, signal, onProgress });
       const template = params.template ?? core.metadataString(kTemplateKey);
       const model = readModelInfo(core, template);
-      this.#opened = { core, choice, threads, model, template };
+      this.#opened = { ...started, adapter, model, template, token_count: 0 };
       return describe(this.#opened, params);
     } catch (thrown) {
-      threads?.terminate();
-      core.destroy();
+      stop(started);
       throw thrown;
     }
-  }
-
-  /** Threads that do not start cost threads, not the reply. */
-  async #startOrFallBack(params: OpenParams, wanted: BuildChoice): Promise<Started> {
-    try {
-      return { choice: wanted, ...(await this.#start(params, wanted)) };
-    } catch (thrown) {
-      if (!wanted.shared || isOption(thrown)) throw thrown;
-      const reason = `${wanted.reason} But they failed, so one is used: ${toEngineError(thrown).message}`;
-      const choice = { ...wanted, shared: false, thread_count: 1, reason };
-      return { choice, ...(await this.#start(params, choice)) };
-    }
-  }
-
-  async #start(params: OpenParams, choice: BuildChoice): Promise<Omit<Started, 'choice'>> {
-    const url = new URL(moduleFileName(choice), this.#worker_url);
-    const instance = await instantiateMain(await compileModule(url), choice.shared);
-    const core = new EngineCore(instance);
-    core.create({ ...params, thread_count: choice.thread_count });
-    const threads = choice.shared
-      ? await ThreadPool.start(instance, choice.thread_count, this.#worker_url)
-      : undefined;
-    return { core, threads };
   }
 
   get #current(): Opened {
@@ -188,7 +194,8 @@ export class Session {
   ): Promise<GenerateReply> {
     const prompt_ids = await this.#promptIds(params.prompt);
     signal.throwIfAborted();
-    const { core } = this.#current;
+    const { core, player } = this.#current;
+    if (player?.failure) throw player.failure;
     const request_id = core.requestStart({ ...params, prompt_ids });
     emit({ kind: 'started', prompt_ids });
     return new Promise<GenerateReply>((resolve, reject) => {
@@ -200,6 +207,7 @@ export class Session {
       this.#running.set(request_id, {
         emit,
         top_logprobs: params.top_logprobs,
+        first_token: undefined,
         finish: (reply) => {
           settle();
           resolve(reply);
@@ -210,7 +218,8 @@ export class Session {
         },
       });
       signal.addEventListener('abort', cancel, { once: true });
-      if (!this.#pumping) void this.#pump(core);
+      if (this.#pumping) this.#wake();
+      else void this.#pump(this.#current);
     });
   }
 
@@ -220,18 +229,21 @@ export class Session {
     } catch (thrown) {
       this.#running.get(request_id)?.fail(toEngineError(thrown));
     }
+    this.#wake();
   }
 
-  async #pump(core: EngineCore): Promise<void> {
+  async #pump(opened: Opened): Promise<void> {
+    const { core, player } = opened;
     this.#pumping = true;
     try {
       while (this.#running.size > 0) {
-        const more = core.pump(kPumpBudgetUs);
-        for (const event of core.takeEvents()) this.#deliver(core, event);
-        if (!more && this.#running.size > 0) {
+        const state = core.pump(kPumpBudgetUs);
+        for (const event of core.takeEvents()) this.#deliver(opened, event);
+        if (state === 'idle' && this.#running.size > 0) {
           throw new EngineError('internal', 'The engine is idle although a request is under way.');
         }
-        await yieldToMessages();
+        if (state === 'wait' && player) await this.#waitForGpu(player);
+        else await yieldToMessages();
       }
     } catch (thrown) {
       this.#failAll(toEngineError(thrown));
@@ -240,11 +252,25 @@ export class Session {
     }
   }
 
+  /** Sleeps until the GPU has reported something, or there is something else to do. */
+  async #waitForGpu(player: GpuPlayer): Promise<void> {
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    await withTimeout(
+      Promise.race([player.nextReport(), woken]),
+      kGpuLimitMs,
+      `The GPU has not answered within ${kGpuLimitMs} ms.`,
+    );
+    if (player.failure) throw player.failure;
+  }
+
   #failAll(error: EngineError): void {
     for (const running of [...this.#running.values()]) running.fail(error);
   }
 
-  #deliver(core: EngineCore, event: EventRecord): void {
+  #deliver(opened: Opened, event: EventRecord): void {
+    const { core, player } = opened;
     if (event.kind === 'error' && event.request_id === 0) {
       this.#failAll(fromErrorRecord(event.error));
       return;
@@ -253,6 +279,11 @@ export class Session {
     if (!running) return;
     switch (event.kind) {
       case 'token': {
+        opened.token_count += 1;
+        if (player) {
+          const { counts } = player.counter;
+          running.first_token ??= { counts, token_count: opened.token_count };
+        }
         const { kind, token_id, index, text, is_end } = event;
         const top = running.top_logprobs > 0 ? event.top : undefined;
         running.emit({ kind, token_id, index, text, is_end, top });
@@ -268,7 +299,12 @@ export class Session {
         return;
       case 'finish': {
         const { kind: _kind, request_id: _id, reason, ...counts } = event;
-        running.finish({ finish_reason: reason, ...counts, stats: core.stats() });
+        const { first_token: first } = running;
+        const gpu_per_token =
+          player && first
+            ? perToken(first.counts, player.counter.counts, opened.token_count - first.token_count)
+            : null;
+        running.finish({ finish_reason: reason, ...counts, stats: core.stats(), gpu_per_token });
       }
     }
   }
@@ -277,14 +313,14 @@ export class Session {
     this.#failAll(new EngineError('aborted', 'The engine was closed.'));
     const opened = this.#opened;
     this.#opened = undefined;
-    opened?.threads?.terminate();
-    opened?.core.destroy();
+    if (opened) stop(opened);
+    this.#wake();
     this.#templates.close();
   }
 }
 
 function describe(opened: Opened, params: OpenParams): OpenResult {
-  const { core, choice, model } = opened;
+  const { core, choice, model, adapter } = opened;
   return {
     model,
     backend: params.reference ? 'cpu-reference' : choice.backend,
@@ -294,6 +330,7 @@ function describe(opened: Opened, params: OpenParams): OpenResult {
       : choice.reason,
     thread_count: choice.thread_count,
     isolated: canShareMemory(),
+    adapter,
     engine: params.header_only ? null : JSON.parse(core.infoJson()),
   };
 }

@@ -1,0 +1,122 @@
+#include "webgpu/attention.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/bytes.h"
+
+namespace nonstop {
+namespace {
+
+using enum KernelBinding;
+
+constexpr uint32_t kMostHeadDim = 512;
+constexpr uint32_t kThreads = 256;
+// Few enough for 16 KiB of workgroup memory.
+constexpr uint32_t kMostTileHeads = 4;
+constexpr uint32_t kMostWideTileHeads = 2;  // head_dim > 256
+// Workgroups that a row should have with a long context; a GPU runs a few hundred at a time.
+constexpr uint32_t kWantedWorkgroups = 128;
+constexpr uint32_t kLeastRanges = 8;
+constexpr uint32_t kMostRanges = 64;
+// Tokens of a range are a multiple of this.
+constexpr uint32_t kRangeStep = 32;
+
+void AddAttention(const AttentionOp& op, KernelSpec* spec, KernelCall* call) {
+  AddState(op.state, &spec->constants);
+  AddCache(op.cache, &spec->constants, &call->params);
+  spec->constants.push_back(KernelConstant::Float("SCALE", op.scale));
+  spec->constants.push_back(KernelConstant::Uint("HAS_SOFT_CAP", op.soft_cap != 0.0f ? 1 : 0));
+  spec->constants.push_back(KernelConstant::Float("SOFT_CAP", op.soft_cap));
+  spec->constants.push_back(KernelConstant::Uint("WINDOW", op.window));
+  call->out = op.y;
+  if (op.rows) {
+    AddHeadRows(*op.rows, &spec->constants, &call->params);
+    call->in = op.rows->x;
+  } else {
+    spec->constants.push_back(KernelConstant::Uint("HEADS", op.head_count));
+    call->in = op.q;
+    call->params[0] = op.q.offset;
+  }
+  call->params[1] = op.y.offset;
+}
+
+uint32_t UnitsPerRow(const AttentionSplit& split, uint32_t kv_head_count) {
+  return kv_head_count * split.tile_count;
+}
+
+}  // namespace
+
+Status CheckAttention(uint32_t head_dim) {
+  if (head_dim % 2 == 0 && head_dim >= 2 && head_dim <= kMostHeadDim) return {};
+  return MakeError(ErrorCode::kUnsupportedArchitecture,
+                   "Heads of (%u) elements have no kernel on the GPU, only even sizes up to (%u).",
+                   head_dim, kMostHeadDim);
+}
+
+AttentionSplit SplitAttention(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim) {
+  const uint32_t group = head_count / kv_head_count;
+  const uint32_t most = head_dim > 256 ? kMostWideTileHeads : kMostTileHeads;
+  AttentionSplit split;
+  split.tile_count = DivideRoundUp(group, most);
+  split.tile_heads = DivideRoundUp(group, split.tile_count);
+  split.range_count = std::clamp(
+      std::bit_floor(std::max(kWantedWorkgroups / UnitsPerRow(split, kv_head_count), 1u)),
+      kLeastRanges, kMostRanges);
+  return split;
+}
+
+bool CanFuseHeadRows(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim) {
+  return head_dim % 8 == 0 && SplitAttention(head_count, kv_head_count, head_dim).tile_count == 1;
+}
+
+uint32_t AttentionPartialWords(uint32_t row_count, uint32_t head_count, uint32_t kv_head_count,
+                               uint32_t head_dim) {
+  const AttentionSplit split = SplitAttention(head_count, kv_head_count, head_dim);
+  const uint32_t partial_words = split.tile_heads * (head_dim + 2);
+  return row_count * UnitsPerRow(split, kv_head_count) * (1 + split.range_count * partial_words);
+}
+
+KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
+  const uint32_t kv_head_count = op.cache.kv_head_count;
+  const AttentionSplit split = SplitAttention(op.head_count, kv_head_count, op.cache.head_dim);
+  KernelCall call;
+  KernelSpec spec{.name = "attention"};
+  AddAttention(op, &spec, &call);
+  spec.constants.push_back(KernelConstant::Uint("TILE_HEADS", split.tile_heads));
+  spec.constants.push_back(KernelConstant::Uint("TILES", split.tile_count));
+  spec.constants.push_back(KernelConstant::Uint("RANGES", split.range_count));
+  spec.constants.push_back(KernelConstant::Uint("RANGE_STEP", kRangeStep));
+  spec.constants.push_back(
+      KernelConstant::Uint("TICKETS", row_limit * UnitsPerRow(split, kv_head_count)));
+  spec.bindings = {kActivationsIn, kActivationsOut, kState, kPartials, kParams};
+  spec.files = {"state", "kv", "kv_read", "attention_score"};
+  if (op.rows) {
+    spec.bindings.insert(spec.bindings.end(), {kVectors, kCacheOut4});
+    spec.files.insert(spec.files.end(),
+                      {"rope", "rope_pairs", "head_rows", "half", "attention_rope"});
+  } else {
+    spec.bindings.push_back(kCacheIn4);
+    spec.files.push_back("attention_query");
+  }
+  spec.files.push_back("attention_decode");
+  call.workload = {.units_per_row = UnitsPerRow(split, kv_head_count) * split.range_count};
+  ComposeCall(std::move(spec), &call);
+  return call;
+}
+
+KernelCall MakePrefillAttentionCall(const AttentionOp& op) {
+  KernelCall call;
+  KernelSpec spec{.name = "attention_prefill",
+                  .bindings = {kActivationsIn, kActivationsOut, kCacheIn4, kState, kParams},
+                  .files = {"state", "kv", "kv_read", "attention_score", "attention_prefill"}};
+  AddAttention(op, &spec, &call);
+  const uint32_t tile_queries = 4 * (kThreads / (op.cache.head_dim / 2));
+  call.workload = {.fixed_count = op.cache.kv_head_count,
+                   .units_per_row = op.head_count / op.cache.kv_head_count,
+                   .units_per_workgroup = tile_queries};
+  ComposeCall(std::move(spec), &call);
+  return call;
+}
+
+}  // namespace nonstop

@@ -1,0 +1,189 @@
+#include "webgpu/backend.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "cpu/ops.h"
+
+namespace nonstop {
+namespace {
+
+// Decode programs are made for these numbers of rows, up to the plan's.
+constexpr uint32_t kDecodeRowLimits[] = {1, 2, 4, 8};
+
+}  // namespace
+
+Result<std::unique_ptr<WebGpuBackend>> WebGpuBackend::Create(Gpu* gpu, GpuWeights* weights,
+                                                             const Plan& prefill,
+                                                             const Plan& decode,
+                                                             const ModelSpec& spec,
+                                                             const BackendOptions& options) {
+  auto backend = std::unique_ptr<WebGpuBackend>(new WebGpuBackend(gpu, weights, prefill, decode));
+  TRY(backend->CreateModel(spec, options));
+  TRY(backend->CreatePrograms());
+  return backend;
+}
+
+WebGpuBackend::~WebGpuBackend() {
+  for (GpuBufferId buffer : {model_.state, params_}) {
+    if (buffer != kNoBuffer) gpu_.DestroyBuffer(buffer);
+  }
+}
+
+Status WebGpuBackend::CreateModel(const ModelSpec& spec, const BackendOptions& options) {
+  const uint32_t max_pages = DivideRoundUp(options.context_length, cpu::kKvPageTokenCount);
+  ASSIGN_OR_RETURN(cache_, GpuKvCache::Create(
+                               &gpu_, {.layer_count = spec.layer_count,
+                                       .head_dim = spec.head_dim,
+                                       .kv_head_count = spec.kv_head_count,
+                                       .is_f32 = options.kv_is_f32,
+                                       .max_page_count = options.max_sequence_count * max_pages}));
+  model_ = {.gpu = &gpu_,
+            .weights = &weights_,
+            .cache = cache_.get(),
+            .layout = {.shape = {.max_rows = std::max(prefill_plan_.limits.token_rows,
+                                                      decode_plan_.limits.token_rows),
+                                 .max_pages = max_pages},
+                       .max_sequence_count = options.max_sequence_count},
+            .uses_subgroups = gpu_.adapter().has_subgroups};
+  ASSIGN_OR_RETURN(model_.state, gpu_.CreateBuffer(GpuBufferUsage::kState,
+                                                   model_.layout.word_count() * sizeof(uint32_t)));
+  TRY(cache_->Reserve(1));
+  pipelines_ = std::make_unique<PipelineSet>(&gpu_);
+  return {};
+}
+
+Status WebGpuBackend::CreatePrograms() {
+  ASSIGN_OR_RETURN(prefill_arenas_, GpuArenas::Create(&gpu_, prefill_plan_));
+  ASSIGN_OR_RETURN(decode_arenas_, GpuArenas::Create(&gpu_, decode_plan_));
+  std::vector<uint32_t> words;
+  ASSIGN_OR_RETURN(prefill_,
+                   GpuProgram::Create(model_, prefill_plan_, *prefill_arenas_, Phase::kPrefill,
+                                      prefill_plan_.limits.token_rows, pipelines_.get(), &words));
+  const uint32_t most = decode_plan_.limits.token_rows;
+  for (uint32_t row_limit : kDecodeRowLimits) {
+    ASSIGN_OR_RETURN(std::unique_ptr<GpuProgram> program,
+                     GpuProgram::Create(model_, decode_plan_, *decode_arenas_, Phase::kDecode,
+                                        std::min(row_limit, most), pipelines_.get(), &words));
+    decode_.push_back(std::move(program));
+    if (row_limit >= most) break;
+  }
+  pipelines_->DropText();
+  return CreateParams(words);
+}
+
+// The parameters of all programs, written once.
+Status WebGpuBackend::CreateParams(const std::vector<uint32_t>& words) {
+  ASSIGN_OR_RETURN(params_,
+                   gpu_.CreateBuffer(GpuBufferUsage::kParams, words.size() * sizeof(uint32_t)));
+  TRY(gpu_.Upload(params_, 0, std::as_bytes(std::span(words))));
+  TRY(prefill_->Bind(params_));
+  for (const auto& program : decode_) TRY(program->Bind(params_));
+  return BindCache();
+}
+
+Status WebGpuBackend::BindCache() {
+  TRY(prefill_->BindCache(params_));
+  for (const auto& program : decode_) TRY(program->BindCache(params_));
+  return {};
+}
+
+Status WebGpuBackend::PreparePages(std::span<const uint32_t> pages) {
+  uint32_t page_count = 0;
+  for (uint32_t page : pages) page_count = std::max(page_count, page + 1);
+  ASSIGN_OR_RETURN(const bool has_moved, cache_->Reserve(page_count));
+  return has_moved ? BindCache() : Status();
+}
+
+Result<bool> WebGpuBackend::IsReady() {
+  if (is_ready_) return true;
+  TRY(gpu_.status());
+  ASSIGN_OR_RETURN(const bool are_packed, weights_.PackPending());
+  ASSIGN_OR_RETURN(const bool are_ready, pipelines_->AreReady());
+  is_ready_ = are_packed && are_ready &&
+              gpu_.pipeline_state(cache_->copy_pipeline()) == GpuPipelineState::kReady;
+  return is_ready_;
+}
+
+void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
+  const auto row_count = static_cast<uint32_t>(batch.rows.size());
+  is_prefill_ = phase == Phase::kPrefill;
+  running_ = prefill_.get();
+  if (!is_prefill_) {
+    const auto fits = [&](const auto& program) { return program->row_limit() >= row_count; };
+    const auto found = std::find_if(decode_.begin(), decode_.end(), fits);
+    CHECK(found != decode_.end());
+    running_ = found->get();
+  }
+  row_count_ = row_count;
+  output_count_ = static_cast<uint32_t>(batch.output_rows.size());
+  state_words_ = EncodeState(model_.layout, batch);
+  ticket_ = 0;
+}
+
+Status WebGpuBackend::Submit() {
+  const Plan& plan = is_prefill_ ? prefill_plan_ : decode_plan_;
+  const GpuArenas& arenas = is_prefill_ ? *prefill_arenas_ : *decode_arenas_;
+  const std::span<const GpuDispatch> dispatches = running_->Dispatches(row_count_, output_count_);
+  // A run without logits reads a word back, so that its end is seen.
+  const size_t logit_count =
+      std::max<size_t>(size_t{output_count_} * plan.graph.value(plan.logits.value).width, 1);
+  if (logits_.size() < logit_count) logits_.resize(logit_count);
+  const bool has_logits = output_count_ > 0;
+  const GpuReadback readback = {
+      .buffer = has_logits ? arenas.arena(plan.logits.arena) : model_.state,
+      .size_bytes = static_cast<uint32_t>(logit_count * sizeof(float)),
+      .offset_bytes = has_logits ? plan.logits.offset_bytes : 0,
+      .destination = reinterpret_cast<std::byte*>(logits_.data())};
+  TRY(gpu_.Upload(model_.state, 0, std::as_bytes(std::span(state_words_))));
+  ASSIGN_OR_RETURN(ticket_, gpu_.Submit(dispatches, {&readback, 1}));
+  if (!is_prefill_) dispatches_per_token_ = static_cast<uint32_t>(dispatches.size());
+  return {};
+}
+
+Result<WorkStatus> WebGpuBackend::Work(const Clock&, double) {
+  TRY(gpu_.status());
+  if (ticket_ == 0) {
+    // The queue keeps the order; but a prompt must not be far ahead of what can be cancelled: one
+    // chunk waits behind the one that is computed.
+    if (gpu_.last_done() < chunk_before_last_) return WorkStatus::kWaitGpu;
+    TRY(Submit());
+    if (output_count_ == 0) {
+      chunk_before_last_ = last_chunk_;
+      last_chunk_ = ticket_;
+      return WorkStatus::kDone;
+    }
+  }
+  return gpu_.last_done() >= ticket_ ? WorkStatus::kDone : WorkStatus::kWaitGpu;
+}
+
+std::span<const float> WebGpuBackend::Logits(uint32_t output_row) const {
+  const size_t width = decode_plan_.graph.value(decode_plan_.logits.value).width;
+  return std::span(logits_).subspan(output_row * width, width);
+}
+
+BackendStats WebGpuBackend::stats() const {
+  BackendStats stats;
+  stats.weight_bytes = weights_.size_bytes();
+  stats.kv_bytes = cache_->size_bytes();
+  stats.activation_bytes = prefill_arenas_->size_bytes() + decode_arenas_->size_bytes();
+  stats.gpu_bytes = stats.weight_bytes + stats.kv_bytes + stats.activation_bytes;
+  stats.dispatches_per_token = dispatches_per_token_;
+  return stats;
+}
+
+Result<std::unique_ptr<Backend>> WebGpuBackendFactory::Create(const Plan& prefill,
+                                                              const Plan& decode,
+                                                              const ModelSpec& spec,
+                                                              const BackendOptions& options) {
+  for (const RopeFrequencies& rope : spec.ropes) {
+    weights_.AddVector(rope.name, EncodeFrequencies(rope.values));
+  }
+  TRY(weights_.Finish());
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   WebGpuBackend::Create(&gpu_, &weights_, prefill, decode, spec, options));
+  return backend;
+}
+
+}  // namespace nonstop

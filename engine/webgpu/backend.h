@@ -1,0 +1,88 @@
+// WebGPU behind the scheduler's Backend, by way of the Gpu port: one upload and one submission a
+// run; the logits of wanted rows come back. Nothing waits: Work says when there is nothing to do
+// but that.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "session/backend.h"
+#include "webgpu/gpu_model.h"
+#include "webgpu/lowering.h"
+
+namespace nonstop {
+
+class WebGpuBackend final : public Backend {
+ public:
+  // Plans and weights must outlive the backend.
+  static Result<std::unique_ptr<WebGpuBackend>> Create(Gpu* gpu, GpuWeights* weights,
+                                                       const Plan& prefill, const Plan& decode,
+                                                       const ModelSpec& spec,
+                                                       const BackendOptions& options);
+  ~WebGpuBackend() override;
+
+  uint32_t prefill_row_count() const override { return prefill_plan_.limits.token_rows; }
+  uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
+  Status PreparePages(std::span<const uint32_t> pages) override;
+  Result<bool> IsReady() override;
+  void Begin(Phase phase, const Batch& batch) override;
+  Result<WorkStatus> Work(const Clock& clock, double deadline_us) override;
+  std::span<const float> Logits(uint32_t output_row) const override;
+  BackendStats stats() const override;
+
+ private:
+  WebGpuBackend(Gpu* gpu, GpuWeights* weights, const Plan& prefill, const Plan& decode)
+      : gpu_(*gpu), weights_(*weights), prefill_plan_(prefill), decode_plan_(decode) {}
+
+  Status CreateModel(const ModelSpec& spec, const BackendOptions& options);
+  Status CreatePrograms();
+  Status CreateParams(const std::vector<uint32_t>& words);
+  Status BindCache();
+  Status Submit();
+
+  Gpu& gpu_;
+  GpuWeights& weights_;
+  const Plan& prefill_plan_;
+  const Plan& decode_plan_;
+  GpuModel model_;
+  std::unique_ptr<GpuKvCache> cache_;
+  std::unique_ptr<PipelineSet> pipelines_;
+  std::unique_ptr<GpuArenas> prefill_arenas_;
+  std::unique_ptr<GpuArenas> decode_arenas_;
+  std::unique_ptr<GpuProgram> prefill_;
+  std::vector<std::unique_ptr<GpuProgram>> decode_;  // by row limit, ascending
+  GpuBufferId params_ = kNoBuffer;
+  bool is_ready_ = false;  // what is compiled stays so
+
+  // The run under way.
+  GpuProgram* running_ = nullptr;
+  bool is_prefill_ = false;
+  std::vector<uint32_t> state_words_;
+  uint32_t row_count_ = 0;
+  uint32_t output_count_ = 0;
+  GpuTicket ticket_ = 0;      // 0: not submitted
+  GpuTicket last_chunk_ = 0;  // of the runs without logits
+  GpuTicket chunk_before_last_ = 0;
+  // Where read-backs land: the logits of the output rows.
+  std::vector<float> logits_;
+  uint32_t dispatches_per_token_ = 0;  // of the last decode run
+};
+
+class WebGpuBackendFactory final : public BackendFactory {
+ public:
+  // `gpu` must outlive the factory and what it makes.
+  explicit WebGpuBackendFactory(Gpu* gpu) : gpu_(*gpu), weights_(gpu) {}
+
+  std::string_view name() const override { return "webgpu"; }
+  uint32_t default_prefill_chunk() const override { return 256; }
+  WeightSink& weights() override { return weights_; }
+  Result<std::unique_ptr<Backend>> Create(const Plan& prefill, const Plan& decode,
+                                          const ModelSpec& spec,
+                                          const BackendOptions& options) override;
+
+ private:
+  Gpu& gpu_;
+  GpuWeights weights_;
+};
+
+}  // namespace nonstop

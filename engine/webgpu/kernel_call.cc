@@ -1,0 +1,51 @@
+#include "webgpu/kernel_call.h"
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/format.h"
+
+namespace nonstop {
+
+std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
+  constexpr uint32_t kMostPerDimension = 65'535;
+  const uint64_t units = uint64_t{row_count} * units_per_row;
+  const uint64_t count = fixed_count * DivideRoundUp<uint64_t>(units, units_per_workgroup);
+  const uint64_t y = DivideRoundUp<uint64_t>(count, kMostPerDimension);
+  if (y <= 1) return {static_cast<uint32_t>(count), 1, 1};
+  return {static_cast<uint32_t>(DivideRoundUp<uint64_t>(count, y)), static_cast<uint32_t>(y), 1};
+}
+
+RowSpace KernelCall::row_space() const {
+  if (embed) return RowSpace::kTokens;
+  return product ? product->shape.row_space : workload.row_space;
+}
+
+std::array<uint32_t, 3> KernelCall::Workgroups(uint32_t row_count) const {
+  if (embed) return embed->Workgroups(row_count);
+  return product ? product->Workgroups(row_count) : workload.Workgroups(row_count);
+}
+
+void OperandReader::Read(std::string_view name, ActivationPlace operand, std::string* glue) {
+  const char* reader = "load_act2";
+  if (operand.buffer == call_.out.buffer) {
+    reader = "load_out";
+  } else if (call_.in.buffer == kNoBuffer || call_.in.buffer == operand.buffer) {
+    call_.in = operand;
+    reader = "load_act";
+  } else {
+    CHECK(call_.in2.buffer == kNoBuffer || call_.in2.buffer == operand.buffer);
+    call_.in2 = operand;
+  }
+  AppendFormat(*glue, "fn %.*s(i: u32) -> f32 { return %s(i); }\n", static_cast<int>(name.size()),
+               name.data(), reader);
+}
+
+std::vector<KernelBinding> OperandReader::bindings() const {
+  std::vector<KernelBinding> bindings;
+  if (call_.in.buffer != kNoBuffer) bindings.push_back(KernelBinding::kActivationsIn);
+  if (call_.in2.buffer != kNoBuffer) bindings.push_back(KernelBinding::kActivationsIn2);
+  if (call_.out.buffer != kNoBuffer) bindings.push_back(KernelBinding::kActivationsOut);
+  return bindings;
+}
+
+}  // namespace nonstop

@@ -1,0 +1,72 @@
+// A kernel with its operands: what the lowering of one step gives for one dispatch.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+#include "webgpu/kernel_source.h"
+#include "webgpu/product.h"
+
+namespace nonstop {
+
+inline constexpr GpuBufferId kNoBuffer = UINT32_MAX;
+
+// Rows of activations.
+struct ActivationPlace {
+  GpuBufferId buffer = kNoBuffer;
+  uint32_t offset = 0;  // in f32 elements
+};
+
+// How many workgroups a run needs: those of `fixed_count` kinds of work, each for
+// rows * units_per_row units, of which a workgroup does so many.
+struct Workload {
+  RowSpace row_space = RowSpace::kTokens;
+  uint32_t fixed_count = 1;
+  uint32_t units_per_row = 1;
+  uint32_t units_per_workgroup = 1;
+
+  // Two-dimensional past WebGPU's limit for one: kernels count y * x_count + x and leave out what
+  // is too much.
+  std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;
+};
+
+struct KernelCall {
+  KernelSource source;
+  std::vector<KernelBinding> bindings;  // of the source, in order
+  ActivationPlace in;                   // kActivationsIn, kActivationsIn4
+  ActivationPlace in2;
+  ActivationPlace out;
+  std::vector<GpuBufferId> windows = {};  // kWeights0 and on
+  uint32_t layer = 0;                     // whose cache is bound
+  std::array<uint32_t, 16> params = {};
+  // One of these says how many workgroups a run has.
+  Workload workload;
+  std::optional<ProductDispatch> product = {};
+  std::optional<EmbedDispatch> embed = {};
+
+  RowSpace row_space() const;
+  std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;
+};
+
+inline uint32_t FloatWord(float value) { return std::bit_cast<uint32_t>(value); }
+
+// Gives each operand of a kernel the binding that it is read through: the written arena where it
+// lies in that one (element by element, in place), else one of two read ones.
+class OperandReader {
+ public:
+  OperandReader(KernelCall* call, ActivationPlace out) : call_(*call) { call_.out = out; }
+
+  // Adds "fn NAME(i) -> f32" to `glue`.
+  void Read(std::string_view name, ActivationPlace operand, std::string* glue);
+  // The bindings of activations, in order.
+  std::vector<KernelBinding> bindings() const;
+
+ private:
+  KernelCall& call_;
+};
+
+}  // namespace nonstop

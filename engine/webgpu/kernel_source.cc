@@ -1,0 +1,139 @@
+#include "webgpu/kernel_source.h"
+
+#include <bit>
+
+#include "base/check.h"
+#include "base/format.h"
+
+namespace nonstop {
+namespace {
+
+struct KernelFile {
+  std::string_view name;
+  uint32_t offset;  // in the text
+  uint32_t size;
+};
+
+#include "webgpu/kernel_files.inc"  // generated: tools/embed_kernels.py
+
+// A count's half byte, and what follows it where that is full.
+uint32_t ReadCount(uint32_t half, const uint8_t** at) {
+  uint32_t count = half;
+  while (half == 15) {
+    const uint8_t more = *(*at)++;
+    count += more;
+    if (more != 255) break;
+  }
+  return count;
+}
+
+// All kernels, one after the other. The format is embed_kernels.py's.
+std::string UnpackText() {
+  std::string text;
+  text.reserve(kTextSize);
+  for (const uint8_t* at = kPackedText;;) {
+    const uint8_t counts = *at++;
+    const uint32_t literal_count = ReadCount(counts >> 4, &at);
+    text.append(reinterpret_cast<const char*>(at), literal_count);
+    at += literal_count;
+    if (text.size() == kTextSize) return text;
+    const uint32_t distance = at[0] | at[1] << 8;
+    at += 2;
+    const uint32_t match_length = ReadCount(counts & 15, &at) + 4;
+    for (uint32_t i = 0; i < match_length; ++i) text.push_back(text[text.size() - distance]);
+  }
+}
+
+struct BindingInfo {
+  KernelBinding binding;
+  GpuAccess access;
+  std::string_view declaration;  // after "@group(0) @binding(i) var"
+  std::string_view accessors;
+};
+
+constexpr BindingInfo kBindings[] = {
+    {KernelBinding::kRaw, GpuAccess::kRead, "<storage, read> raw_words: array<u32>;", ""},
+    {KernelBinding::kActivationsIn, GpuAccess::kRead, "<storage, read> acts_in: array<f32>;",
+     "fn load_act(i: u32) -> f32 { return acts_in[i]; }\n"},
+    {KernelBinding::kActivationsIn4, GpuAccess::kRead, "<storage, read> acts_in: array<vec4<f32>>;",
+     "fn load_act4(i: u32) -> vec4<f32> { return acts_in[i]; }\n"},
+    {KernelBinding::kActivationsIn2, GpuAccess::kRead, "<storage, read> acts_in2: array<f32>;",
+     "fn load_act2(i: u32) -> f32 { return acts_in2[i]; }\n"},
+    {KernelBinding::kActivationsOut, GpuAccess::kReadWrite,
+     "<storage, read_write> acts_out: array<f32>;",
+     "fn store_act(i: u32, value: f32) { acts_out[i] = value; }\n"
+     "fn load_out(i: u32) -> f32 { return acts_out[i]; }\n"},
+    {KernelBinding::kWeights0, GpuAccess::kRead, "<storage, read> weights0: array<vec4<u32>>;", ""},
+    {KernelBinding::kWeights1, GpuAccess::kRead, "<storage, read> weights1: array<vec4<u32>>;", ""},
+    {KernelBinding::kWeights2, GpuAccess::kRead, "<storage, read> weights2: array<vec4<u32>>;", ""},
+    {KernelBinding::kVectors, GpuAccess::kRead, "<storage, read> vectors: array<vec4<f32>>;",
+     "fn load_vector(i: u32) -> f32 { return vectors[i / 4u][i % 4u]; }\n"
+     "fn load_vector4(i: u32) -> vec4<f32> { return vectors[i]; }\n"},
+    {KernelBinding::kCacheIn4, GpuAccess::kRead, "<storage, read> cache: array<vec4<u32>>;", ""},
+    {KernelBinding::kCacheOut, GpuAccess::kReadWrite, "<storage, read_write> cache: array<u32>;",
+     ""},
+    {KernelBinding::kCacheOut4, GpuAccess::kReadWrite,
+     "<storage, read_write> cache: array<vec4<u32>>;", ""},
+    {KernelBinding::kState, GpuAccess::kRead, "<storage, read> state: array<u32>;", ""},
+    {KernelBinding::kPartials, GpuAccess::kReadWrite,
+     "<storage, read_write> partials: array<atomic<u32>>;", ""},
+    {KernelBinding::kPacked, GpuAccess::kReadWrite, "<storage, read_write> packed: array<u32>;",
+     ""},
+    {KernelBinding::kParams, GpuAccess::kUniform, "<uniform> params: array<vec4<u32>, 4>;",
+     "fn param(i: u32) -> u32 { return params[i / 4u][i % 4u]; }\n"
+     "fn param_f32(i: u32) -> f32 { return bitcast<f32>(param(i)); }\n"},
+};
+static_assert(std::size(kBindings) == static_cast<size_t>(KernelBinding::kCount));
+
+const BindingInfo& GetBinding(KernelBinding binding) {
+  const BindingInfo& info = kBindings[static_cast<size_t>(binding)];
+  DCHECK(info.binding == binding);
+  return info;
+}
+
+std::string_view FindFile(std::string_view name) {
+  static const std::string* text = new std::string(UnpackText());  // constant, never destroyed
+  for (const KernelFile& file : kFiles) {
+    if (file.name == name) return std::string_view(*text).substr(file.offset, file.size);
+  }
+  CHECK(!"no such kernel file");
+  return {};
+}
+
+// Floats by their bits: exact, and no printing of floats is linked in.
+std::string Declare(const KernelConstant& constant) {
+  const std::string name(constant.name);
+  if (constant.is_float) {
+    return Format("const %s = bitcast<f32>(0x%xu);\n", name.c_str(), constant.bits);
+  }
+  return Format("const %s = %uu;\n", name.c_str(), constant.bits);
+}
+
+}  // namespace
+
+GpuAccess AccessOf(KernelBinding binding) { return GetBinding(binding).access; }
+
+KernelConstant KernelConstant::Float(std::string_view name, float value) {
+  return {name, std::bit_cast<uint32_t>(value), true};
+}
+
+KernelSource ComposeKernel(const KernelSpec& spec) {
+  KernelSource source;
+  source.name = spec.name;
+  if (spec.uses_subgroups) source.wgsl += "enable subgroups;\n";
+  for (const KernelConstant& constant : spec.constants) source.wgsl += Declare(constant);
+  for (size_t i = 0; i < spec.bindings.size(); ++i) {
+    CHECK(i == 0 || spec.bindings[i - 1] < spec.bindings[i]);
+    const BindingInfo& info = GetBinding(spec.bindings[i]);
+    source.wgsl += Format("@group(0) @binding(%zu) var", i);
+    source.wgsl += info.declaration;
+    source.wgsl += '\n';
+    source.wgsl += info.accessors;
+    source.bindings.push_back(info.access);
+  }
+  source.wgsl += spec.glue;
+  for (std::string_view file : spec.files) source.wgsl += FindFile(file);
+  return source;
+}
+
+}  // namespace nonstop

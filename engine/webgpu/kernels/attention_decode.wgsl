@@ -1,0 +1,243 @@
+// attention_decode: y[r, h] = softmax(cap(scale * q[r, h] . K)) V over the tokens that row r sees, for
+// a few rows, each of any sequence. The context is split in RANGES; the last workgroup of a
+// (row, head tile) to finish puts the partial results together.
+// Layout: y (rows, HEADS, HEAD_DIM); cache: kv.wgsl; partials: TICKETS counters, all zero between
+//   dispatches, then (row, kv_head, tile, range) of PARTIAL_WORDS.
+// Dispatch: at least rows * KV_HEADS * TILES * RANGES workgroups, ranges innermost.
+// Requires: HEAD_DIM even, at most 512; TILE_HEADS <= 4. prepare and query_at: attention_query.wgsl or
+// attention_rope.wgsl. params: 1 y.
+// Order between workgroups: a partial is written and read by atomics only, and so is the counter that
+// tells of it, with a storage barrier between: the device's caches are not in the way.
+const COLUMNS = HEAD_DIM / 2u;          // of V, in pairs
+const SLICES = 256u / COLUMNS;          // tokens that are weighed side by side
+const CHUNKS = (HEAD_DIM + 7u) / 8u;    // of K, in eights
+const TILE_TOKENS = 64u;
+const PARTIAL_WORDS = TILE_HEADS * (HEAD_DIM + 2u);  // sums, then the largest score and the weight
+
+var<workgroup> queries: array<vec4<f32>, TILE_HEADS * CHUNKS * 2u>;
+var<workgroup> scores: array<f32, TILE_HEADS * TILE_TOKENS>;
+var<workgroup> slice_sums: array<vec2<f32>, TILE_HEADS * SLICES * COLUMNS>;
+var<workgroup> slice_stats: array<vec2<f32>, TILE_HEADS * SLICES>;  // largest score, weight
+var<workgroup> range_stats: array<vec2<f32>, TILE_HEADS * RANGES>;
+var<workgroup> is_last: u32;
+
+struct Unit {  // what a workgroup computes
+  row: u32,
+  sequence: u32,
+  kv_head: u32,
+  first_head: u32,
+  head_count: u32,
+  index: u32,  // of (row, kv_head, tile)
+}
+
+fn unit_of(index: u32) -> Unit {
+  let tile = index % TILES;
+  let kv_head = index / TILES % KV_HEADS;
+  let row = index / (TILES * KV_HEADS);
+  let group = HEADS / KV_HEADS;
+  return Unit(row, row_sequence(row), kv_head, kv_head * group + tile * TILE_HEADS,
+              min(TILE_HEADS, group - tile * TILE_HEADS), index);
+}
+
+// Scaled queries, zeros past the last head and past the last element.
+fn load_queries(unit: Unit, local: u32) {
+  for (var i = local; i < TILE_HEADS * CHUNKS * 2u; i += 256u) {
+    let head = i / (CHUNKS * 2u);
+    let column = i % (CHUNKS * 2u) * 4u;
+    var values = vec4<f32>();
+    for (var j = 0u; j < 4u; j++) {
+      if head < unit.head_count && column + j < HEAD_DIM {
+        values[j] = query_at(unit, head, column + j) * SCALE;
+      }
+    }
+    queries[i] = values;
+  }
+}
+
+fn row_of(unit: Unit, is_value: u32, position: u32) -> u32 {
+  return kv_row(page_of(unit.sequence, position), is_value, unit.kv_head, position);
+}
+
+fn score(unit: Unit, head: u32, position: u32) -> f32 {
+  let row = row_of(unit, 0u, position);
+  var sum = 0.0;
+  for (var i = 0u; i < CHUNKS; i++) {
+    let k = load_kv8(row, i);
+    let q = (head * CHUNKS + i) * 2u;
+    sum += dot(queries[q], k.low) + dot(queries[q + 1u], k.high);
+  }
+  return capped(sum);
+}
+
+// What a thread has of its column pair and slice: a running softmax for each head.
+var<private> sums: array<vec2<f32>, TILE_HEADS>;
+var<private> largest: array<f32, TILE_HEADS>;
+var<private> weights: array<f32, TILE_HEADS>;
+
+fn weigh_values(unit: Unit, tile_begin: u32, token_count: u32, column: u32, slice: u32) {
+  for (var h = 0u; h < TILE_HEADS; h++) {
+    var most = largest[h];
+    for (var t = slice; t < token_count; t += SLICES) {
+      most = max(most, scores[h * TILE_TOKENS + t]);
+    }
+    let kept = weight_of(largest[h] - most);
+    sums[h] *= kept;
+    weights[h] *= kept;
+    largest[h] = most;
+  }
+  for (var t = slice; t < token_count; t += SLICES) {
+    let v = load_kv2(row_of(unit, 1u, tile_begin + t), column);
+    for (var h = 0u; h < TILE_HEADS; h++) {
+      let weight = weight_of(scores[h * TILE_TOKENS + t] - largest[h]);
+      sums[h] += weight * v;
+      weights[h] += weight;
+    }
+  }
+}
+
+// One head's column pair over all slices: the sums, the largest score, the weight.
+fn merge_slices(head: u32, column: u32) -> vec4<f32> {
+  var most = LEAST;
+  for (var s = 0u; s < SLICES; s++) {
+    most = max(most, slice_stats[head * SLICES + s].x);
+  }
+  var sum = vec2<f32>();
+  var weight = 0.0;
+  for (var s = 0u; s < SLICES; s++) {
+    let stat = slice_stats[head * SLICES + s];
+    let factor = weight_of(stat.x - most);
+    sum += factor * slice_sums[(head * SLICES + s) * COLUMNS + column];
+    weight += factor * stat.y;
+  }
+  return vec4(sum, most, weight);
+}
+
+fn store_output(unit: Unit, head: u32, column: u32, value: vec2<f32>) {
+  let at = param(1u) + (unit.row * HEADS + unit.first_head + head) * HEAD_DIM + 2u * column;
+  store_act(at, value.x);
+  store_act(at + 1u, value.y);
+}
+
+fn store_partial(at: u32, value: f32) {
+  atomicStore(&partials[at], bitcast<u32>(value));
+}
+fn load_partial(at: u32) -> f32 {
+  return bitcast<f32>(atomicLoad(&partials[at]));
+}
+
+fn combine(unit: Unit, first_partial: u32, range_count: u32, local: u32) {
+  for (var i = local; i < TILE_HEADS * range_count; i += 256u) {
+    let head = i / range_count;
+    let stat = first_partial + i % range_count * PARTIAL_WORDS + TILE_HEADS * HEAD_DIM + 2u * head;
+    range_stats[head * RANGES + i % range_count] = vec2(load_partial(stat), load_partial(stat + 1u));
+  }
+  workgroupBarrier();
+  for (var i = local; i < unit.head_count * COLUMNS; i += 256u) {
+    let head = i / COLUMNS;
+    var most = LEAST;
+    for (var r = 0u; r < range_count; r++) {
+      most = max(most, range_stats[head * RANGES + r].x);
+    }
+    var sum = vec2<f32>();
+    var weight = 0.0;
+    for (var r = 0u; r < range_count; r++) {
+      let stat = range_stats[head * RANGES + r];
+      let factor = weight_of(stat.x - most);
+      let at = first_partial + r * PARTIAL_WORDS + 2u * i;
+      sum += factor * vec2(load_partial(at), load_partial(at + 1u));
+      weight += factor * stat.y;
+    }
+    store_output(unit, head, i % COLUMNS, sum / weight);
+  }
+}
+
+fn attend(group: u32, local: u32) {
+  let unit = unit_of(group / RANGES);
+  if unit.row >= token_count() {
+    return;
+  }
+  let range = group % RANGES;
+  let position = row_position(unit.row);
+  let begin = first_seen(position);
+  let count = position + 1u - begin;
+  let range_tokens = (count + RANGES * RANGE_STEP - 1u) / (RANGES * RANGE_STEP) * RANGE_STEP;
+  let range_count = (count + range_tokens - 1u) / range_tokens;
+  if range >= range_count {
+    return;
+  }
+  let range_begin = begin + range * range_tokens;
+  let range_end = min(range_begin + range_tokens, position + 1u);
+  prepare(unit, range + 1u == range_count, local);
+  load_queries(unit, local);
+  let column = local % COLUMNS;
+  let slice = local / COLUMNS;
+  for (var h = 0u; h < TILE_HEADS; h++) {
+    sums[h] = vec2<f32>();
+    weights[h] = 0.0;
+    largest[h] = LEAST;
+  }
+  for (var tile = range_begin; tile < range_end; tile += TILE_TOKENS) {
+    let token_count = min(TILE_TOKENS, range_end - tile);
+    workgroupBarrier();
+    for (var i = local; i < TILE_HEADS * TILE_TOKENS; i += 256u) {
+      if i % TILE_TOKENS < token_count {
+        scores[i] = score(unit, i / TILE_TOKENS, tile + i % TILE_TOKENS);
+      }
+    }
+    workgroupBarrier();
+    if slice < SLICES {
+      weigh_values(unit, tile, token_count, column, slice);
+    }
+  }
+  if slice < SLICES {
+    for (var h = 0u; h < TILE_HEADS; h++) {
+      slice_sums[(h * SLICES + slice) * COLUMNS + column] = sums[h];
+      if column == 0u {
+        slice_stats[h * SLICES + slice] = vec2(largest[h], weights[h]);
+      }
+    }
+  }
+  workgroupBarrier();
+  finish(unit, range, range_count, local);
+}
+
+fn finish(unit: Unit, range: u32, range_count: u32, local: u32) {
+  let first_partial = TICKETS + unit.index * RANGES * PARTIAL_WORDS;
+  let partial = first_partial + range * PARTIAL_WORDS;
+  for (var i = local; i < unit.head_count * COLUMNS; i += 256u) {
+    let merged = merge_slices(i / COLUMNS, i % COLUMNS);
+    if range_count == 1u {
+      store_output(unit, i / COLUMNS, i % COLUMNS, merged.xy / merged.w);
+      continue;
+    }
+    store_partial(partial + 2u * i, merged.x);
+    store_partial(partial + 2u * i + 1u, merged.y);
+    if i % COLUMNS == 0u {
+      let stat = partial + TILE_HEADS * HEAD_DIM + 2u * (i / COLUMNS);
+      store_partial(stat, merged.z);
+      store_partial(stat + 1u, merged.w);
+    }
+  }
+  if range_count == 1u {
+    return;
+  }
+  storageBarrier();
+  if local == 0u {
+    let done = atomicAdd(&partials[unit.index], 1u) + 1u;
+    is_last = u32(done == range_count);
+    if done == range_count {
+      atomicStore(&partials[unit.index], 0u);
+    }
+  }
+  if workgroupUniformLoad(&is_last) == 0u {
+    return;
+  }
+  storageBarrier();
+  combine(unit, first_partial, range_count, local);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  attend(group.y * groups.x + group.x, local);
+}

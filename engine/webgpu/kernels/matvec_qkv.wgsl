@@ -1,0 +1,88 @@
+// What matvec.wgsl does with Q, K and V: bias, RoPE of Q and K, q to y, K and V to the cache.
+// A unit of four rows holds two whole RoPE pairs and two whole pairs of the cache. Where pairs are
+// halves apart (ROPE_HALVES), rows 2 u, 2 u + 1 of a head go with those half the rotated part away.
+// Requires: HEAD_DIM % 4 == 0, ROTATED % 4 == 0, ROWS % 4 == 0.
+// Cache:    pages (page, layer of the group, K|V, head, 256 tokens, HEAD_DIM), f16 pairs or f32.
+const HALF = ROTATED / 2u;
+const CACHE_ROW_WORDS = select(HEAD_DIM / 2u, HEAD_DIM, KV_F32 != 0u);
+
+var<workgroup> finished: array<f32, OUTPUTS>;
+
+fn is_parted(rows: RowSet, dim: u32) -> bool {
+  return ROPE_HALVES != 0u && rows.matrix != 2u && dim < ROTATED;
+}
+fn matrix_row(rows: RowSet, place: u32) -> u32 {
+  let row = rows.begin + place;
+  let dim = row % HEAD_DIM;
+  if !is_parted(rows, dim) {
+    return row;
+  }
+  return row - dim + dim / 4u * 2u + dim % 2u + select(0u, HALF, dim % 4u >= 2u);
+}
+
+fn rotated(v: vec4<f32>, dim: u32, position: u32) -> vec4<f32> {
+  let a = rotation(position, param(12u) + dim) * ROPE_MAGNITUDE;
+  let b = rotation(position, param(12u) + dim + 2u) * ROPE_MAGNITUDE;
+  if ROPE_HALVES != 0u {
+    return vec4<f32>(v.x * a.x - v.z * a.y, v.y * b.x - v.w * b.y,
+                     v.x * a.y + v.z * a.x, v.y * b.y + v.w * b.x);
+  }
+  return vec4<f32>(v.x * a.x - v.y * a.y, v.x * a.y + v.y * a.x,
+                   v.z * b.x - v.w * b.y, v.z * b.y + v.w * b.x);
+}
+
+fn store_pair(rows: RowSet, token: u32, head: u32, dim: u32, pair: vec2<f32>) {
+  if rows.matrix == 0u {
+    let at = param(1u) + token * param(2u) + head * HEAD_DIM + dim;
+    store_act(at, pair.x);
+    store_act(at + 1u, pair.y);
+    return;
+  }
+  let position = row_position(token);
+  let plane = select(0u, KV_ROWS / HEAD_DIM, rows.matrix == 2u) + head;
+  let row = param(13u) + (plane * 256u + position % 256u) * CACHE_ROW_WORDS;
+  let at = page_of(row_sequence(token), position) * param(14u) + row;
+  if KV_F32 != 0u {
+    cache[at + dim] = bitcast<u32>(pair.x);
+    cache[at + dim + 1u] = bitcast<u32>(pair.y);
+  } else {
+    cache[at + dim / 2u] = pack2x16float(pair);
+  }
+}
+
+fn finish_unit(rows: RowSet, unit: u32, token: u32) {
+  let row = rows.begin + 4u * unit;
+  if row >= rows.end || token >= run_rows() {
+    return;
+  }
+  let head = row / HEAD_DIM;
+  let dim = row % HEAD_DIM;
+  let first = 4u * unit * TOKENS + token;
+  var v = vec4<f32>(finished[first], finished[first + TOKENS], finished[first + 2u * TOKENS],
+                    finished[first + 3u * TOKENS]);
+  if rows.matrix != 2u && dim < ROTATED {
+    v = rotated(v, dim, row_position(token));
+  }
+  if is_parted(rows, dim) {
+    store_pair(rows, token, head, dim / 2u, v.xy);
+    store_pair(rows, token, head, dim / 2u + HALF, v.zw);
+  } else {
+    store_pair(rows, token, head, dim, v.xy);
+    store_pair(rows, token, head, dim + 2u, v.zw);
+  }
+}
+
+fn finish(rows: RowSet, local: u32) {
+  for (var output = local; output < OUTPUTS; output += WORKGROUP) {
+    let row = matrix_row(rows, output / TOKENS);
+    var value = 0.0;
+    if rows.begin + output / TOKENS < rows.end {
+      value = biased(rows, row, product_of(0u, output));
+    }
+    finished[output] = value;
+  }
+  workgroupBarrier();
+  for (var i = local; i < OUTPUTS / 4u; i += WORKGROUP) {
+    finish_unit(rows, i / TOKENS, i % TOKENS);
+  }
+}

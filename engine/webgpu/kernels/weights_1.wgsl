@@ -1,0 +1,7 @@
+// The 1 window(s) of weights that a kernel binds. `window` is a constant where the kernel is compiled.
+fn load_weight4(window: u32, i: u32) -> vec4<u32> {
+  return weights0[i];
+}
+fn load_weight_word(window: u32, i: u32) -> u32 {
+  return weights0[i / 4u][i % 4u];
+}

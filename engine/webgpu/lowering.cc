@@ -1,0 +1,162 @@
+#include "webgpu/lowering.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "webgpu/lower_step.h"
+
+namespace nonstop {
+namespace {
+
+constexpr uint64_t kParamsBytes = 64;  // what a kernel sees of them
+
+bool IsCache(KernelBinding binding) {
+  return binding == KernelBinding::kCacheIn4 || binding == KernelBinding::kCacheOut ||
+         binding == KernelBinding::kCacheOut4;
+}
+
+}  // namespace
+
+bool GpuProgram::Group::HasCache() const {
+  return std::any_of(roles.begin(), roles.end(), IsCache);
+}
+
+Result<std::unique_ptr<GpuProgram>> GpuProgram::Create(const GpuModel& model, const Plan& plan,
+                                                       const GpuArenas& arenas, Phase phase,
+                                                       uint32_t row_limit, PipelineSet* pipelines,
+                                                       std::vector<uint32_t>* params) {
+  auto program = std::unique_ptr<GpuProgram>(new GpuProgram(model, arenas, row_limit));
+  StepLowering lowering(model, plan, arenas, phase, row_limit);
+  for (const Step& step : plan.steps) {
+    ASSIGN_OR_RETURN(std::vector<KernelCall> calls, lowering.Lower(step));
+    for (KernelCall& call : calls) TRY(program->AddCall(std::move(call), pipelines, params));
+  }
+  return program;
+}
+
+GpuProgram::~GpuProgram() {
+  for (const Group& group : groups_) {
+    if (group.id != kNoBuffer) model_.gpu->DestroyBindGroup(group.id);
+  }
+}
+
+Status GpuProgram::AddCall(KernelCall kernel, PipelineSet* pipelines,
+                           std::vector<uint32_t>* params) {
+  Call call;
+  ASSIGN_OR_RETURN(call.pipeline, pipelines->Get(kernel.source));
+  call.group = FindGroup(call.pipeline, kernel);
+  call.params_offset_bytes = static_cast<uint32_t>(params->size() * sizeof(uint32_t));
+  params->insert(params->end(), kernel.params.begin(), kernel.params.end());
+  params->resize((call.params_offset_bytes + kParamsStride) / sizeof(uint32_t));
+  kernel.source = {};
+  call.kernel = std::move(kernel);
+  calls_.push_back(std::move(call));
+  return {};
+}
+
+// What a binding of the kernel is bound to; kNoBuffer: the cache, whose buffers change.
+GpuBufferId GpuProgram::BufferOf(const KernelCall& kernel, size_t binding) const {
+  switch (kernel.bindings[binding]) {
+    case KernelBinding::kActivationsIn:
+    case KernelBinding::kActivationsIn4:
+      return kernel.in.buffer;
+    case KernelBinding::kActivationsIn2:
+      return kernel.in2.buffer;
+    case KernelBinding::kActivationsOut:
+      return kernel.out.buffer;
+    case KernelBinding::kWeights0:
+      return kernel.windows[0];
+    case KernelBinding::kWeights1:
+      return kernel.windows[1];
+    case KernelBinding::kWeights2:
+      return kernel.windows[2];
+    case KernelBinding::kVectors:
+      return model_.weights->vectors();
+    case KernelBinding::kState:
+      return model_.state;
+    case KernelBinding::kPartials:
+      return arenas_.partials();
+    default:
+      return kNoBuffer;
+  }
+}
+
+uint32_t GpuProgram::FindGroup(GpuPipelineId pipeline, const KernelCall& kernel) {
+  Group group;
+  group.pipeline = pipeline;
+  group.roles = kernel.bindings;
+  for (size_t i = 0; i < kernel.bindings.size(); ++i) {
+    group.buffers.push_back(BufferOf(kernel, i));
+  }
+  if (group.HasCache()) group.cache_group = model_.cache->GroupOf(kernel.layer);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (groups_[i].pipeline == pipeline && groups_[i].buffers == group.buffers &&
+        groups_[i].cache_group == group.cache_group) {
+      return static_cast<uint32_t>(i);
+    }
+  }
+  groups_.push_back(std::move(group));
+  return static_cast<uint32_t>(groups_.size() - 1);
+}
+
+Status GpuProgram::Make(Group* group, GpuBufferId params) {
+  std::vector<GpuBufferBinding> bindings;
+  for (size_t i = 0; i < group->roles.size(); ++i) {
+    const KernelBinding role = group->roles[i];
+    const GpuAccess access = AccessOf(role);
+    const GpuBufferId buffer = group->buffers[i];
+    if (IsCache(role)) {
+      bindings.push_back(model_.cache->Bind(group->cache_group, access));
+    } else if (role == KernelBinding::kParams) {
+      bindings.push_back({params, access, 0, kParamsBytes});
+    } else if (role == KernelBinding::kState) {
+      bindings.push_back({buffer, access, 0, model_.layout.word_count() * sizeof(uint32_t)});
+    } else if (role == KernelBinding::kVectors) {
+      bindings.push_back({buffer, access, 0, model_.weights->vectors_size_bytes()});
+    } else if (role >= KernelBinding::kWeights0 && role <= KernelBinding::kWeights2) {
+      bindings.push_back({buffer, access, 0, model_.weights->WindowSizeBytes(buffer)});
+    } else {
+      bindings.push_back({buffer, access, 0, arenas_.SizeBytesOf(buffer)});
+    }
+  }
+  if (group->id != kNoBuffer) model_.gpu->DestroyBindGroup(group->id);
+  group->id = kNoBuffer;
+  ASSIGN_OR_RETURN(group->id, model_.gpu->CreateBindGroup(group->pipeline, bindings));
+  return {};
+}
+
+Status GpuProgram::Bind(GpuBufferId params) {
+  for (Group& group : groups_) {
+    if (!group.HasCache()) TRY(Make(&group, params));
+  }
+  return {};
+}
+
+Status GpuProgram::BindCache(GpuBufferId params) {
+  for (Group& group : groups_) {
+    if (group.HasCache()) TRY(Make(&group, params));
+  }
+  row_count_ = output_count_ = 0;
+  return {};
+}
+
+std::span<const GpuDispatch> GpuProgram::Dispatches(uint32_t row_count, uint32_t output_count) {
+  CHECK(row_count > 0 && row_count <= row_limit_);
+  if (row_count == row_count_ && output_count == output_count_) return dispatches_;
+  dispatches_.clear();
+  for (const Call& call : calls_) {
+    const bool is_of_outputs = call.kernel.row_space() == RowSpace::kOutputs;
+    const uint32_t rows = is_of_outputs ? output_count : row_count;
+    if (rows == 0) continue;  // no logits are wanted
+    const auto workgroups = call.kernel.Workgroups(rows);
+    dispatches_.push_back({.pipeline = call.pipeline,
+                           .bind_group = groups_[call.group].id,
+                           .params_offset_bytes = call.params_offset_bytes,
+                           .workgroups = {workgroups[0], workgroups[1], workgroups[2]}});
+  }
+  row_count_ = row_count;
+  output_count_ = output_count;
+  return dispatches_;
+}
+
+}  // namespace nonstop

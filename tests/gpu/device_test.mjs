@@ -1,0 +1,143 @@
+// Which device computes, and what happens when the GPU fails: the command line with npm "webgpu" on lavapipe,
+// and in Chromium with SwiftShader. Faults are injected into the real device (faulty_gpu.mjs).
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { test } from 'node:test';
+import { kRoot, kTinyModel, runJson } from '../cli/support.mjs';
+import { lavapipeEnvironment } from './device.mjs';
+
+const kIds = '15,20,208,237,189,187,24';
+const kRequest = ['--ids', kIds, '--max-tokens', '8', '--temperature', '0', '--ignore-eos'];
+const words = [...kRequest, '--model', kTinyModel];
+const lavapipe = { env: lavapipeEnvironment() };
+const kNoDriver = { env: { VK_DRIVER_FILES: '/nowhere.json' } };
+
+/** The command line on lavapipe, which does not tell that it is software, with a fault. */
+function runFaulty(fault, more = []) {
+  return runJson([...words, ...more], {
+    env: { ...lavapipe.env, NONSTOP_TEST_FAULT: fault },
+    node_options: ['--import', path.join(kRoot, 'tests/gpu/faulty_gpu.mjs')],
+  });
+}
+
+/** The tokens that the CPU gives, in f32 as the GPU computes. */
+async function cpuIds() {
+  const { json } = await runJson([...words, '--device', 'cpu', '--activations', 'f32']);
+  return json.token_ids;
+}
+
+test('without a driver: auto computes on the CPU and says why, webgpu fails', async () => {
+  const { json, stderr } = await runJson(words, kNoDriver);
+  assert.equal(json.backend, 'cpu-relaxed');
+  assert.match(
+    json.reason,
+    /WebGPU is not used: there is no Vulkan driver \(VK_DRIVER_FILES .*\)\.$/,
+  );
+  assert.equal(json.adapter, null);
+  assert.equal(stderr, '');
+  const forced = await runJson([...words, '--device', 'webgpu'], kNoDriver);
+  assert.equal(forced.status, 8);
+  assert.deepEqual(forced.json.error, {
+    code: 'backend_failed',
+    message: 'WebGPU was asked for, but there is no Vulkan driver (VK_DRIVER_FILES may name one).',
+  });
+});
+
+test('auto leaves a software adapter, and reports it', async () => {
+  const { json } = await runJson(words, lavapipe);
+  assert.equal(json.backend, 'cpu-relaxed');
+  assert.match(json.reason, /WebGPU is not used: llvmpipe.* is a software adapter \(.*\)\.$/);
+  assert.equal(json.adapter.used, false);
+  assert.match(json.adapter.software, /llvmpipe/);
+  assert.equal(json.dispatches_per_token, null);
+});
+
+test('cpu looks for no adapter', async () => {
+  const { json } = await runJson([...words, '--device', 'cpu'], lavapipe);
+  assert.equal(json.adapter, null);
+  assert.doesNotMatch(json.reason, /WebGPU/);
+});
+
+test('webgpu excludes what only the CPU has', async () => {
+  for (const more of [['--build', 'simd'], ['--backend-reference']]) {
+    const { status, json } = await runJson([...words, '--device', 'webgpu', ...more], lavapipe);
+    assert.equal(status, 2);
+    assert.equal(json.error.code, 'invalid_argument');
+  }
+});
+
+test('webgpu takes a software adapter, gives the tokens of the CPU, and counts', async () => {
+  const { json } = await runJson([...words, '--device', 'webgpu'], lavapipe);
+  assert.equal(json.error, undefined);
+  assert.equal(json.backend, 'webgpu');
+  assert.match(json.reason, /^WebGPU was asked for; llvmpipe.* passed its self-test\.$/);
+  assert.equal(json.adapter.used, true);
+  assert.equal(json.threads, 1);
+  assert.deepEqual(json.token_ids, await cpuIds());
+  assert.equal(json.submits_per_token, 1);
+  assert.equal(json.waits_per_token, 1);
+  assert.ok(Number.isInteger(json.dispatches_per_token) && json.dispatches_per_token > 0);
+  assert.ok(json.readback_bytes_per_token > 0);
+});
+
+test('auto takes an adapter that is not software', async () => {
+  const { json } = await runFaulty('hidden');
+  assert.equal(json.backend, 'webgpu');
+  assert.equal(json.reason, 'WebGPU: test hidden passed its self-test.');
+  assert.deepEqual(json.token_ids, await cpuIds());
+});
+
+test('a device that computes wrongly is not used', async () => {
+  const { json } = await runFaulty('compute');
+  assert.equal(json.backend, 'cpu-relaxed');
+  assert.match(
+    json.reason,
+    /WebGPU is not used: on test hidden its self-test gave \(2460, 32767\) instead of \(2460, 35000\)\.$/,
+  );
+  const forced = await runFaulty('compute', ['--device', 'webgpu']);
+  assert.equal(forced.json.error.code, 'backend_failed');
+});
+
+for (const [fault, pattern] of [
+  ['buffers:3', /it failed \(Model ".*": The GPU device was lost \(.*\)\)\.$/],
+  ['compile', /it failed \(Model ".*": Pipeline ".*" failed \(line 1: .*\)\)\.$/],
+]) {
+  test(`a GPU that fails while the model loads (${fault}): auto goes to the CPU`, async () => {
+    const { json } = await runFaulty(fault);
+    assert.equal(json.error, undefined);
+    assert.equal(json.backend, 'cpu-relaxed');
+    assert.match(json.reason, pattern);
+    assert.equal(json.adapter.used, false);
+    assert.equal(json.token_ids.length, 8);
+    const forced = await runFaulty(fault, ['--device', 'webgpu']);
+    assert.equal(forced.status, 8);
+    assert.equal(forced.json.error.code, 'backend_failed');
+  });
+}
+
+test('a device that is lost amid a reply is an error of the reply', async () => {
+  // The self-test submits once, the rest are the model's own; far from the reply's end.
+  const plain = await runFaulty('hidden', ['--max-tokens', '200']);
+  assert.equal(plain.json.token_ids.length, 200);
+  const { status, json } = await runFaulty('submits:150', ['--max-tokens', '200']);
+  assert.equal(status, 8);
+  assert.equal(json.error.code, 'backend_failed');
+  assert.match(json.error.message, /The GPU device was lost/);
+});
+
+const chromium = ['--host', 'chromium'];
+
+test('Chromium without a GPU: auto computes on the CPU and says why', async () => {
+  const { json } = await runJson([...words, ...chromium]);
+  assert.equal(json.backend, 'cpu-relaxed');
+  assert.match(json.reason, /WebGPU is not used: /);
+});
+
+test("Chromium's worker on SwiftShader gives the tokens of the CPU", async () => {
+  const { json } = await runJson([...words, ...chromium, '--device', 'webgpu']);
+  assert.equal(json.error, undefined);
+  assert.equal(json.backend, 'webgpu');
+  assert.match(json.adapter.software, /swiftshader/i);
+  assert.deepEqual(json.token_ids, await cpuIds());
+  assert.equal(json.submits_per_token, 1);
+});
