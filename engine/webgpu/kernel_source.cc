@@ -4,18 +4,10 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "webgpu/kernel_files.h"
 
 namespace nonstop {
 namespace {
-
-struct KernelFile {
-  std::string_view name;
-  std::string_view text;
-};
-
-constexpr KernelFile kFiles[] = {
-#include "webgpu/kernel_files.inc"  // generated: tools/cmake/kernels.cmake
-};
 
 struct BindingInfo {
   KernelBinding binding;
@@ -64,14 +56,6 @@ const BindingInfo& GetBinding(KernelBinding binding) {
   return info;
 }
 
-std::string_view FindFile(std::string_view name) {
-  for (const KernelFile& file : kFiles) {
-    if (file.name == name) return file.text;
-  }
-  CHECK(!"no such kernel file");
-  return {};
-}
-
 // Floats by their bits: exact, and no printing of floats is linked in.
 std::string Declare(const KernelConstant& constant) {
   const std::string name(constant.name);
@@ -104,7 +88,7 @@ KernelSource ComposeKernel(const KernelSpec& spec) {
     source.bindings.push_back(info.access);
   }
   source.wgsl += spec.glue;
-  for (std::string_view file : spec.files) source.wgsl += FindFile(file);
+  for (std::string_view file : spec.files) source.wgsl += FindKernelFile(file);
   return source;
 }
 

@@ -347,7 +347,10 @@ export class GpuPlayer {
 
   /** Waits for all buffers, pipelines and read-backs that were asked for; throws a fault. */
   async settle(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
+    // Of a lost device some promises never settle (Dawn's popErrorScope in Node).
+    while (this.#pending.size > 0 && !this.#failure) {
+      await Promise.race([Promise.all(this.#pending), this.nextReport()]);
+    }
     if (this.#failure) throw this.#failure;
   }
 
