@@ -14,7 +14,8 @@ export const kTinyModel = path.join(kTiny, 'llama_tied.gguf');
 const kLimitMs = 60_000;
 
 /** Starts the program; `child` to signal it, `done` with what came of it. */
-export function start(words, { node = kNode24, node_options = [], env = {}, input } = {}) {
+export function start(words, settings = {}) {
+  const { node = kNode24, node_options = [], env = {}, input, limit_ms = kLimitMs } = settings;
   const child = spawn(node, [...node_options, kCli, ...words], {
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -25,7 +26,7 @@ export function start(words, { node = kNode24, node_options = [], env = {}, inpu
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
-  const timer = setTimeout(() => child.kill('SIGKILL'), kLimitMs);
+  const timer = setTimeout(() => child.kill('SIGKILL'), limit_ms);
   const done = new Promise((resolve) => {
     child.on('close', (status, signal) => {
       clearTimeout(timer);

@@ -1,9 +1,18 @@
 // Which device computes, and what happens when the GPU fails: the command line with npm "webgpu" on lavapipe,
 // and in Chromium with SwiftShader. Faults are injected into the real device (faulty_gpu.mjs).
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { kRoot, kTinyModel, run, runJson } from '../cli/support.mjs';
+import {
+  kRoot,
+  kTinyModel,
+  runJson,
+  start,
+  temporaryFolder,
+  waitForOutput,
+} from '../cli/support.mjs';
 import { lavapipeEnvironment } from './device.mjs';
 
 const kIds = '15,20,208,237,189,187,24';
@@ -13,16 +22,12 @@ const words = [...kNoEnd, '--max-tokens', String(kCount)];
 const lavapipe = { env: lavapipeEnvironment() };
 const kNoDriver = { env: { VK_DRIVER_FILES: '/nowhere.json' } };
 
-/**
- * The command line on lavapipe, which does not tell that it is software, with a fault. Only the first line
- * of its output is read: of a lost device Dawn writes lines of its own there.
- */
-async function runFaulty(fault, more = [], request = words) {
-  const { status, stdout } = await run([...request, ...more, '--json'], {
+/** The command line on lavapipe, which does not tell that it is software, with a fault. */
+function runFaulty(fault, more = [], request = words) {
+  return runJson([...request, ...more], {
     env: { ...lavapipe.env, NONSTOP_TEST_FAULT: fault },
     node_options: ['--import', path.join(kRoot, 'tests/gpu/faulty_gpu.mjs')],
   });
-  return { status, json: JSON.parse(stdout.split('\n')[0]) };
 }
 
 /** The tokens that the CPU gives, in f32 as the GPU computes. */
@@ -130,6 +135,29 @@ test('a device that is lost amid a reply is an error of the reply', async () => 
   assert.match(json.error.message, /^The GPU device was lost \(destroyed: /);
 });
 
+// Dawn aborts a program whose worker ends amid one of its promises.
+test('Ctrl-C amid a reply, and amid a load, ends the program in order', async (t) => {
+  const request = [...kNoEnd, '--max-tokens', '0', '--device', 'webgpu'];
+  const { child, done } = start(request, lavapipe);
+  await waitForOutput(child, /./);
+  child.kill('SIGINT');
+  const { status, signal, stderr } = await done;
+  assert.deepEqual([status, signal], [130, null], stderr);
+  const script = `
+    import { Engine } from ${JSON.stringify(path.join(kRoot, 'web/dist/nonstop.mjs'))};
+    const stop = new AbortController();
+    const model = { kind: 'file', path: ${JSON.stringify(kTinyModel)} };
+    const onProgress = () => stop.abort();
+    const loading = Engine.load(model, { device: 'webgpu', onProgress, signal: stop.signal });
+    await loading.catch(({ code, message }) => console.log(code, message));`;
+  const file = path.join(temporaryFolder(t), 'load.mjs');
+  fs.writeFileSync(file, script);
+  const env = { ...process.env, ...lavapipe.env };
+  const loaded = spawnSync(process.execPath, [file], { env, encoding: 'utf8' });
+  assert.equal(loaded.stdout, 'aborted The caller asked to stop.\n');
+  assert.equal(loaded.status, 0, loaded.stderr);
+});
+
 const chromium = ['--host', 'chromium'];
 
 test('Chromium without a GPU: auto computes on the CPU and says why', async () => {
@@ -139,7 +167,9 @@ test('Chromium without a GPU: auto computes on the CPU and says why', async () =
 });
 
 test("Chromium's worker on SwiftShader gives the tokens of the CPU", async () => {
-  const { json } = await runJson([...words, ...chromium, '--device', 'webgpu']);
+  // SwiftShader takes a second for a pipeline.
+  const settings = { limit_ms: 300_000 };
+  const { json } = await runJson([...words, ...chromium, '--device', 'webgpu'], settings);
   assert.equal(json.error, undefined);
   assert.equal(json.backend, 'webgpu');
   assert.match(json.adapter.software, /swiftshader/i);
