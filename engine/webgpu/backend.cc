@@ -145,11 +145,13 @@ Status WebGpuBackend::Submit() {
 Result<WorkStatus> WebGpuBackend::Work(const Clock&, double) {
   TRY(gpu_.status());
   if (ticket_ == 0) {
-    // The queue keeps the order; but a prompt must not be far ahead of what can be cancelled.
-    if (gpu_.last_done() < previous_ticket_) return WorkStatus::kWaitGpu;
+    // The queue keeps the order; but a prompt must not be far ahead of what can be cancelled: one
+    // chunk waits behind the one that is computed.
+    if (gpu_.last_done() < chunk_before_last_) return WorkStatus::kWaitGpu;
     TRY(Submit());
     if (output_count_ == 0) {
-      previous_ticket_ = ticket_;
+      chunk_before_last_ = last_chunk_;
+      last_chunk_ = ticket_;
       return WorkStatus::kDone;
     }
   }

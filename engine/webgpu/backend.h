@@ -60,8 +60,9 @@ class WebGpuBackend final : public Backend {
   std::vector<uint32_t> state_words_;
   uint32_t row_count_ = 0;
   uint32_t output_count_ = 0;
-  GpuTicket ticket_ = 0;           // 0: not submitted
-  GpuTicket previous_ticket_ = 0;  // of the last run without logits
+  GpuTicket ticket_ = 0;      // 0: not submitted
+  GpuTicket last_chunk_ = 0;  // of the runs without logits
+  GpuTicket chunk_before_last_ = 0;
   // Where read-backs land: the logits of the output rows.
   std::vector<float> logits_;
   uint32_t dispatches_per_token_ = 0;  // of the last decode run

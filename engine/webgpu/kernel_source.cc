@@ -4,10 +4,45 @@
 
 #include "base/check.h"
 #include "base/format.h"
-#include "webgpu/kernel_files.h"
 
 namespace nonstop {
 namespace {
+
+struct KernelFile {
+  std::string_view name;
+  uint32_t offset;  // in the text
+  uint32_t size;
+};
+
+#include "webgpu/kernel_files.inc"  // generated: tools/embed_kernels.py
+
+// A count's half byte, and what follows it where that is full.
+uint32_t ReadCount(uint32_t half, const uint8_t** at) {
+  uint32_t count = half;
+  while (half == 15) {
+    const uint8_t more = *(*at)++;
+    count += more;
+    if (more != 255) break;
+  }
+  return count;
+}
+
+// All kernels, one after the other. The format is embed_kernels.py's.
+std::string UnpackText() {
+  std::string text;
+  text.reserve(kTextSize);
+  for (const uint8_t* at = kPackedText;;) {
+    const uint8_t counts = *at++;
+    const uint32_t literal_count = ReadCount(counts >> 4, &at);
+    text.append(reinterpret_cast<const char*>(at), literal_count);
+    at += literal_count;
+    if (text.size() == kTextSize) return text;
+    const uint32_t distance = at[0] | at[1] << 8;
+    at += 2;
+    const uint32_t match_length = ReadCount(counts & 15, &at) + 4;
+    for (uint32_t i = 0; i < match_length; ++i) text.push_back(text[text.size() - distance]);
+  }
+}
 
 struct BindingInfo {
   KernelBinding binding;
@@ -56,6 +91,15 @@ const BindingInfo& GetBinding(KernelBinding binding) {
   return info;
 }
 
+std::string_view FindFile(std::string_view name) {
+  static const std::string* text = new std::string(UnpackText());  // constant, never destroyed
+  for (const KernelFile& file : kFiles) {
+    if (file.name == name) return std::string_view(*text).substr(file.offset, file.size);
+  }
+  CHECK(!"no such kernel file");
+  return {};
+}
+
 // Floats by their bits: exact, and no printing of floats is linked in.
 std::string Declare(const KernelConstant& constant) {
   const std::string name(constant.name);
@@ -88,7 +132,7 @@ KernelSource ComposeKernel(const KernelSpec& spec) {
     source.bindings.push_back(info.access);
   }
   source.wgsl += spec.glue;
-  for (std::string_view file : spec.files) source.wgsl += FindKernelFile(file);
+  for (std::string_view file : spec.files) source.wgsl += FindFile(file);
   return source;
 }
 

@@ -26,7 +26,6 @@ struct MatvecShape {
   uint32_t tokens;
   uint32_t lanes;
   uint32_t workgroup;
-  uint32_t sets;
   uint32_t chunk;  // blocks
 
   uint32_t rows() const { return workgroup / lanes; }
@@ -64,7 +63,7 @@ uint32_t ChooseLanes(const ProductShape& shape, uint32_t tokens) {
 }
 
 MatvecShape ChooseMatvec(const ProductShape& shape) {
-  MatvecShape matvec = {.tokens = 1, .lanes = 0, .workgroup = 128, .sets = 1, .chunk = 0};
+  MatvecShape matvec = {.tokens = 1, .lanes = 0, .workgroup = 128, .chunk = 0};
   while (matvec.tokens < shape.row_limit) matvec.tokens *= 2;
   matvec.lanes = ChooseLanes(shape, matvec.tokens);
   matvec.chunk = FittingChunk(shape, matvec);
@@ -194,7 +193,6 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
                              KernelConstant::Uint("TOKENS", matvec.tokens),
                              KernelConstant::Uint("LANES", matvec.lanes),
                              KernelConstant::Uint("WORKGROUP", matvec.workgroup),
-                             KernelConstant::Uint("SETS", matvec.sets),
                              KernelConstant::Uint("CHUNK", matvec.chunk),
                              KernelConstant::Uint("HAS_NORM", shape.has_norm ? 1 : 0),
                              KernelConstant::Float("EPS", shape.eps),
@@ -237,7 +235,7 @@ ProductShape ShapeOf(const ProductOp& op) {
   shape.row_limit = op.row_limit;
   shape.row_space = op.row_space;
   shape.state = op.state;
-  shape.uses_subgroups = op.uses_subgroups && op.row_limit <= kMatvecRowLimit;
+  shape.uses_subgroups = op.uses_subgroups && op.row_limit == 1;
   shape.residual_is_apart = op.residual_offset != kNoOffset;
   shape.has_norm = op.norm_offset != kNoOffset;
   shape.eps = shape.has_norm ? op.eps : 0.0f;
@@ -326,7 +324,7 @@ std::array<uint32_t, 3> ProductDispatch::Workgroups(uint32_t token_rows) const {
             DivideRoundUp(token_rows, kTileTokens), 1};
   }
   const MatvecShape matvec = ChooseMatvec(shape);
-  return Spread(DivideRoundUp(RowSetCount(shape, row_count, matvec.rows()), matvec.sets));
+  return Spread(RowSetCount(shape, row_count, matvec.rows()));
 }
 
 Result<std::vector<ProductDispatch>> LowerProduct(const ProductOp& op) {

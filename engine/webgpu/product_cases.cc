@@ -40,7 +40,6 @@ class TestWindows {
  public:
   explicit TestWindows(uint32_t seed) : random_(seed) {}
 
-  // `small_numbers`: weights are such that sums are exact.
   TestMatrix Add(DType dtype, uint32_t row_count, uint32_t column_count, GpuBufferId window) {
     const std::vector<std::byte> raw = cpu::RandomRows(dtype, row_count, column_count, random_);
     return AddRaw(dtype, raw, row_count, column_count, window);
@@ -158,10 +157,12 @@ class ProductTest {
       : test_(test), windows_(test.column_count + test.tokens) {
     for (size_t i = 0; i < test.dtypes.size(); ++i) {
       const auto window = static_cast<GpuBufferId>(test.uses_windows ? i : 0);
-      matrices_.push_back(
-          windows_.Add(test.dtypes[i], test.row_counts[i], test.column_count, window));
+      matrices_.push_back(AddMatrix(test.dtypes[i], test.row_counts[i], window));
     }
     x_ = cpu::RandomActivations(size_t{test.tokens} * test.column_count, windows_.random());
+    if (!test.kv_is_f32) {
+      for (float& x : x_) x = std::trunc(3 * x);
+    }
     y_width_ = test.row_counts[0];
     if (test.kind == ProductKind::kQkvRows) y_width_ += 2 * test.row_counts[1];
     MakeVectors();
@@ -190,6 +191,17 @@ class ProductTest {
     return name + Format(" %ux%u, %u of %u rows", test_.row_counts[0], test_.column_count,
                          test_.tokens, test_.row_limit);
   }
+
+  // An f16 cache is compared bit by bit, so what goes there must be exact: multiples of 1/16.
+  TestMatrix AddMatrix(DType dtype, uint32_t row_count, GpuBufferId window) {
+    if (test_.kv_is_f32) return windows_.Add(dtype, row_count, test_.column_count, window);
+    CHECK(dtype == DType::kF32);
+    std::vector<float> values(size_t{row_count} * test_.column_count);
+    for (float& value : values) value = std::trunc(windows_.random().Uniform(-8, 8)) / 16;
+    return windows_.AddRaw(dtype, std::as_bytes(std::span(values)), row_count, test_.column_count,
+                           window);
+  }
+  float RopeMagnitude() const { return test_.kv_is_f32 ? 1.25f : 1.0f; }
 
   uint32_t AddVector(uint32_t length, float low, float high) {
     const auto offset = static_cast<uint32_t>(vectors_.size());
@@ -234,7 +246,7 @@ class ProductTest {
     op.head_dim = test_.head_dim;
     op.rotated_dim = test_.rotated_dim;
     op.rope_halves = test_.rope_halves;
-    op.rope_magnitude = 1.25f;
+    op.rope_magnitude = RopeMagnitude();
     op.frequencies_offset = frequencies_;
     op.kv_is_f32 = test_.kv_is_f32;
     op.cache_offset = kCacheOffset;
@@ -373,7 +385,7 @@ class ProductTest {
     // The angle is an f32.
     const double error = a.error + b.error +
                          (std::abs(a.value) + std::abs(b.value)) * (kRoundings + angle * 0x1p-23);
-    return {1.25 * value, 1.25 * error};
+    return {RopeMagnitude() * value, RopeMagnitude() * error};
   }
 
   void ExpectQ(uint32_t token, size_t begin, ExpectedFloats* y) const {
@@ -584,8 +596,6 @@ void AddSubgroups(CaseWriter& writer) {
                       .uses_subgroups = true};
   AddProduct(writer, test);
   test.column_count = 96;
-  test.row_limit = 4;
-  test.tokens = 3;
   AddProduct(writer, test);
 }
 
@@ -620,50 +630,72 @@ void AddQkv(CaseWriter& writer) {
   test.tokens = 3;
   AddProduct(writer, test);
   test = base;
+  test.name = "qkv, f16 cache";
+  test.dtypes = {DType::kF32, DType::kF32, DType::kF32};
+  test.column_count = 64;
+  test.has_norm = false;
+  test.row_limit = test.tokens = 4;
+  test.kv_is_f32 = false;
+  AddProduct(writer, test);
+  test.rope_halves = true;
+  AddProduct(writer, test);
+  test = base;
   test.name = "qkv rows";
   test.kind = ProductKind::kQkvRows;
   test.has_bias = {true, false, true};
   test.row_limit = 2;
   test.tokens = 2;
   AddProduct(writer, test);
+  test.name = "qkv rows without biases";
+  test.has_bias = {};
+  AddProduct(writer, test);
+}
+
+// The table in three windows of 16, 8 and 9 rows. `has_tiny_scales`: f16 scales are subnormal.
+void AddEmbed(CaseWriter& writer, DType dtype, bool has_tiny_scales) {
+  const uint32_t block = std::max(GetDType(dtype).block_length, 32u);
+  const bool is_float = GetDType(dtype).block_length == 1;
+  const uint32_t columns = is_float ? 50 : 3 * block;
+  TestWindows windows(columns);
+  GpuMatrix table = {dtype, 33, columns, {}};
+  std::vector<float> values;
+  uint32_t row_begin = 0;
+  for (const uint32_t rows : {16u, 8u, 9u}) {
+    const auto window = static_cast<GpuBufferId>(table.parts.size());
+    std::vector<std::byte> raw = cpu::RandomRows(dtype, rows, columns, windows.random());
+    const size_t block_bytes = GetDType(dtype).block_size_bytes;
+    for (size_t at = 0; has_tiny_scales && at < raw.size(); at += block_bytes) {
+      cpu::SetScales(dtype, reinterpret_cast<uint8_t*>(raw.data()) + at, 1e-6f, 0);
+    }
+    const TestMatrix part = windows.AddRaw(dtype, raw, rows, columns, window);
+    table.parts.push_back({window, part.matrix.parts[0].base, row_begin, rows});
+    row_begin += rows;
+    values.insert(values.end(), part.values.begin(), part.values.end());
+  }
+  const std::vector<uint32_t> ids = {0, 32, 17, 24, 15, 16};
+  const EmbedOp op = {.table = &table, .scale = 1.5f, .state = kState, .y_offset = 8};
+  const auto dispatches = LowerEmbed(op);
+  CHECK(dispatches.ok() && dispatches->size() == 1);
+  const EmbedDispatch& dispatch = (*dispatches)[0];
+  ExpectedFloats y(8 + (ids.size() + 1) * columns);
+  for (size_t i = 0; i < ids.size() * columns; ++i) {
+    const double value = double{values[ids[i / columns] * columns + i % columns]} * 1.5;
+    // The minimum that a type adds may cancel what it is added to.
+    y.Expect(8 + i, {value, is_float || has_tiny_scales ? 0 : 0x1p-22});
+  }
+  writer.AddCase(
+      {.name = Format("embed %s%s", GetDType(dtype).name, has_tiny_scales ? ", tiny scales" : ""),
+       .kernel = MakeEmbedKernel(dispatch.shape),
+       .bindings = {y.Binding(), windows.Binding(0), windows.Binding(1), windows.Binding(2),
+                    MakeState({.tokens = static_cast<uint32_t>(ids.size()), .ids = ids}),
+                    CaseParams({dispatch.params.begin(), dispatch.params.end()})},
+       .workgroups = dispatch.Workgroups(static_cast<uint32_t>(ids.size()))});
 }
 
 void AddEmbeds(CaseWriter& writer) {
-  for (DType dtype : cpu::kComputedTypes) {
-    const uint32_t block = std::max(GetDType(dtype).block_length, 32u);
-    const bool is_float = GetDType(dtype).block_length == 1;
-    const uint32_t columns = is_float ? 50 : 3 * block;
-    TestWindows windows(columns);
-    // Three windows of 16, 8 and 9 rows.
-    GpuMatrix table = {dtype, 33, columns, {}};
-    std::vector<float> values;
-    uint32_t row_begin = 0;
-    for (const uint32_t rows : {16u, 8u, 9u}) {
-      const auto window = static_cast<GpuBufferId>(table.parts.size());
-      const TestMatrix part = windows.Add(dtype, rows, columns, window);
-      table.parts.push_back({window, part.matrix.parts[0].base, row_begin, rows});
-      row_begin += rows;
-      values.insert(values.end(), part.values.begin(), part.values.end());
-    }
-    const std::vector<uint32_t> ids = {0, 32, 17, 24, 15, 16};
-    const EmbedOp op = {.table = &table, .scale = 1.5f, .state = kState, .y_offset = 8};
-    const auto dispatches = LowerEmbed(op);
-    CHECK(dispatches.ok() && dispatches->size() == 1);
-    const EmbedDispatch& dispatch = (*dispatches)[0];
-    ExpectedFloats y(8 + (ids.size() + 1) * columns);
-    for (size_t i = 0; i < ids.size() * columns; ++i) {
-      const double value = double{values[ids[i / columns] * columns + i % columns]} * 1.5;
-      // The minimum that a type adds may cancel what it is added to.
-      y.Expect(8 + i, {value, is_float ? 0 : 0x1p-22});
-    }
-    writer.AddCase(
-        {.name = Format("embed %s", GetDType(dtype).name),
-         .kernel = MakeEmbedKernel(dispatch.shape),
-         .bindings = {y.Binding(), windows.Binding(0), windows.Binding(1), windows.Binding(2),
-                      MakeState({.tokens = static_cast<uint32_t>(ids.size()), .ids = ids}),
-                      CaseParams({dispatch.params.begin(), dispatch.params.end()})},
-         .workgroups = dispatch.Workgroups(static_cast<uint32_t>(ids.size()))});
-  }
+  for (DType dtype : cpu::kComputedTypes) AddEmbed(writer, dtype, false);
+  AddEmbed(writer, DType::kQ8_0, true);
+  AddEmbed(writer, DType::kQ6_K, true);
 }
 
 }  // namespace

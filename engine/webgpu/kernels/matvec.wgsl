@@ -1,8 +1,8 @@
 // matvec: products of a few token rows with the rows of a matrix, with what comes before (RMSNorm)
 // and after (an epilogue) in the same dispatch.
 // Layout:   x (TOKENS, COLUMNS); weights in planes (webgpu/weight_layout.h).
-// Dispatch: workgroups of WORKGROUP invocations; each takes SETS sets of ROWS weight rows, LANES
-//           invocations a row, each of them every LANES-th block of 32 columns.
+// Dispatch: a workgroup of WORKGROUP invocations for each set of ROWS weight rows, LANES invocations
+//           a row, each of them every LANES-th block of 32 columns.
 // Params:   0 x; 1 y; 2 width of y; 3 norm weights; 4..6 first vec4 of each matrix; 7 first column of
 //           y; 8 rows; 9..11 biases; 12 frequencies; 13 cache; 14 words of a page; 15 residual.
 // x is staged in workgroup memory CHUNK blocks at a time, column 4 g + k of block b at vec4
@@ -17,7 +17,10 @@ const STRIDE = CHUNK | 1u;  // odd, so that staging has no bank conflicts
 const LINE = LANES + 1u;    // likewise for sums
 const STAGERS = WORKGROUP / TOKENS;  // invocations that stage one token
 
-alias Sums = array<f32, MATRICES * TOKENS>;
+// Of one token: its products with a row of each matrix. Those of several tokens are summed where
+// they will be shared, so that the loop over tokens stays a loop: unrolled eightfold, kernels take
+// compilers long.
+alias Sums = array<f32, MATRICES>;
 
 var<workgroup> xs: array<vec4<f32>, TOKENS * 8u * STRIDE>;
 var<workgroup> partials: array<f32, MATRICES * OUTPUTS * LINE>;  // (matrix, row, token, lane)
@@ -40,42 +43,64 @@ fn stage(chunk: u32, local: u32) -> f32 {
   return squared;
 }
 
-fn add_products(matrix: u32, row: u32, block: u32, staged: u32, first: u32,
-                sums: ptr<function, Sums>) {
-  let weights = load_matrix(matrix, row, block);
-  for (var t = 0u; t < TOKENS; t++) {
-    let x = t * 8u * STRIDE + staged;
-    let low = dot(weights.w[0], xs[x]) + dot(weights.w[1], xs[x + STRIDE]) +
-              dot(weights.w[2], xs[x + 2u * STRIDE]) + dot(weights.w[3], xs[x + 3u * STRIDE]);
-    let high = dot(weights.w[4], xs[x + 4u * STRIDE]) + dot(weights.w[5], xs[x + 5u * STRIDE]) +
-               dot(weights.w[6], xs[x + 6u * STRIDE]) + dot(weights.w[7], xs[x + 7u * STRIDE]);
-    (*sums)[first + t] += weights.scale.x * low + weights.scale.y * high;
-  }
+fn product(weights: Block, token: u32, staged: u32) -> f32 {
+  let x = token * 8u * STRIDE + staged;
+  let low = dot(weights.w[0], xs[x]) + dot(weights.w[1], xs[x + STRIDE]) +
+            dot(weights.w[2], xs[x + 2u * STRIDE]) + dot(weights.w[3], xs[x + 3u * STRIDE]);
+  let high = dot(weights.w[4], xs[x + 4u * STRIDE]) + dot(weights.w[5], xs[x + 5u * STRIDE]) +
+             dot(weights.w[6], xs[x + 6u * STRIDE]) + dot(weights.w[7], xs[x + 7u * STRIDE]);
+  return weights.scale.x * low + weights.scale.y * high;
 }
 
-fn multiply_chunk(chunk: u32, matrix: u32, row: u32, lane: u32, sums: ptr<function, Sums>) {
+// Tokens that there are.
+fn token_rows() -> u32 {
+  return min(run_rows(), TOKENS);
+}
+// Where the sum of a lane lies.
+fn partial_at(matrix: u32, place: u32, token: u32, lane: u32) -> u32 {
+  return (matrix * OUTPUTS + place * TOKENS + token) * LINE + lane;
+}
+
+fn multiply_chunk(chunk: u32, matrix: u32, row: u32, place: u32, lane: u32,
+                  sums: ptr<function, Sums>) {
   let begin = chunk * CHUNK;
   let end = min(begin + CHUNK, BLOCKS);
   for (var block = begin + lane; block < end; block += LANES) {
     for (var m = 0u; m < MATRICES; m++) {
-      add_products(matrix + m, row, block, block - begin, m * TOKENS, sums);
+      let weights = load_matrix(matrix + m, row, block);
+      if TOKENS == 1u {
+        (*sums)[m] += product(weights, 0u, block - begin);
+      } else {
+        for (var t = 0u; t < token_rows(); t++) {
+          partials[partial_at(m, place, t, lane)] += product(weights, t, block - begin);
+        }
+      }
+    }
+  }
+}
+
+fn clear_sums(place: u32, lane: u32) {
+  if TOKENS > 1u {
+    for (var m = 0u; m < MATRICES; m++) {
+      for (var t = 0u; t < token_rows(); t++) {
+        partials[partial_at(m, place, t, lane)] = 0.0;
+      }
     }
   }
 }
 
 // Sums of the lanes of a row, as far as lane_sum goes; the rest is summed after a barrier.
 fn share_sums(place: u32, lane: u32, sums: ptr<function, Sums>) {
-  for (var m = 0u; m < MATRICES; m++) {
-    for (var t = 0u; t < TOKENS; t++) {
-      let sum = lane_sum((*sums)[m * TOKENS + t]);
+  if TOKENS == 1u {
+    for (var m = 0u; m < MATRICES; m++) {
+      let sum = lane_sum((*sums)[m]);
       if lane % lanes_together() == 0u {
-        let output = m * OUTPUTS + place * TOKENS + t;
-        partials[output * LINE + lane / lanes_together()] = sum;
+        partials[partial_at(m, place, 0u, lane / lanes_together())] = sum;
       }
     }
   }
   if HAS_NORM != 0u {
-    for (var t = 0u; t < TOKENS; t++) {
+    for (var t = 0u; t < token_rows(); t++) {
       var part = 0.0;
       for (var i = lane; i < STAGERS; i += LANES) {
         part += squares[t * STAGERS + i];
@@ -108,30 +133,23 @@ fn product_of(matrix: u32, output: u32) -> f32 {
 fn matvec(index: u32, local: u32) {
   let lane = local % LANES;
   let place = local / LANES;
+  let rows = row_set(index);
+  let row = matrix_row(rows, place);
   var squared = 0.0;
-  for (var i = 0u; i < SETS; i++) {
-    let rows = row_set(index * SETS + i);
-    let row = matrix_row(rows, place);
-    var sums = Sums();
-    for (var chunk = 0u; chunk < CHUNKS; chunk++) {
-      if CHUNKS > 1u || i == 0u {
-        if chunk > 0u || i > 0u {
-          workgroupBarrier();
-        }
-        let added = stage(chunk, local);
-        squared += select(0.0, added, i == 0u);
-        squares[local] = squared;
-        workgroupBarrier();
-      }
-      if rows.begin + place < rows.end {
-        multiply_chunk(chunk, rows.matrix, row, lane, &sums);
-      }
-    }
-    if i > 0u {
+  var sums = Sums();
+  clear_sums(place, lane);
+  for (var chunk = 0u; chunk < CHUNKS; chunk++) {
+    if chunk > 0u {
       workgroupBarrier();
     }
-    share_sums(place, lane, &sums);
+    squared += stage(chunk, local);
+    squares[local] = squared;
     workgroupBarrier();
-    finish(rows, local);
+    if rows.begin + place < rows.end {
+      multiply_chunk(chunk, rows.matrix, row, place, lane, &sums);
+    }
   }
+  share_sums(place, lane, &sums);
+  workgroupBarrier();
+  finish(rows, local);
 }
