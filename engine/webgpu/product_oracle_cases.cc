@@ -1,5 +1,4 @@
 #include "webgpu/product_oracle.h"
-#include "webgpu/rows.h"
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "base/exact_math.h"
 #include "base/format.h"
 #include "base/half.h"
+#include "webgpu/rows.h"
 
 namespace nonstop {
 namespace {
