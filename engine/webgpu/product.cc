@@ -265,15 +265,21 @@ std::array<uint32_t, 16> ParamsOf(const ProductOp& op) {
   return params;
 }
 
+bool AreCutAlike(const GpuMatrix& a, const GpuMatrix& b) {
+  return std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
+                    [](const GpuMatrixPart& one, const GpuMatrixPart& other) {
+                      return one.row_begin == other.row_begin && one.row_count == other.row_count;
+                    });
+}
+
 Status CheckOp(const ProductOp& op) {
   const size_t wanted = IsQkv(op.kind) ? 3 : op.kind == ProductKind::kGateUp ? 2 : 1;
   CHECK(op.matrices.size() == wanted && op.row_limit > 0);
   const GpuMatrix& first = op.matrices[0];
   for (const GpuMatrix& matrix : op.matrices) {
     CHECK(matrix.column_count == first.column_count);
-    const bool is_cut_alike = wanted == 1 || (op.kind == ProductKind::kGateUp &&
-                                              matrix.parts.size() == first.parts.size());
-    if (!is_cut_alike && matrix.parts.size() != 1) {
+    const bool is_served = IsQkv(op.kind) ? matrix.parts.size() == 1 : AreCutAlike(first, matrix);
+    if (!is_served) {
       return MakeError(ErrorCode::kBackendFailed,
                        "A matrix of (%u, %u) is larger than a GPU buffer may be.", matrix.row_count,
                        matrix.column_count);

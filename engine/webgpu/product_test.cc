@@ -89,6 +89,19 @@ TEST(Product, RefusesQkvOfACutMatrix) {
   EXPECT_EQ(dispatches.error().code, ErrorCode::kBackendFailed);
 }
 
+TEST(Product, TakesAGateAndItsUpThatAreCutAlike) {
+  const GpuMatrix gate = {DType::kQ8_0, 64, 64, {{0, 0, 0, 40}, {1, 0, 40, 24}}};
+  GpuMatrix up = gate;
+  const GpuMatrix alike[] = {gate, up};
+  const auto two = LowerProduct({.kind = ProductKind::kGateUp, .matrices = alike, .state = kState});
+  ASSERT_TRUE(two.ok());
+  EXPECT_EQ(two->size(), 2u);
+  up.parts = {{0, 0, 0, 48}, {1, 0, 48, 16}};
+  const GpuMatrix unlike[] = {gate, up};
+  EXPECT_FALSE(
+      LowerProduct({.kind = ProductKind::kGateUp, .matrices = unlike, .state = kState}).ok());
+}
+
 TEST(Product, SpreadsManyWorkgroupsOverTwoDimensions) {
   const GpuMatrix head = Whole(DType::kQ8_0, 2'000'000, 32);
   const auto dispatches = LowerProduct({.matrices = {&head, 1}, .state = kState});

@@ -17,10 +17,9 @@ const kLimitMs = 60_000;
  * Starts the program; `child` to signal it, `done` with what came of it. Its stdin gets `input` and ends,
  * or stays open where that is null.
  */
-export function start(
-  words,
-  { node = kNode24, node_options = [], cli = kCli, env = {}, input } = {},
-) {
+export function start(words, settings = {}) {
+  const { node = kNode24, node_options = [], cli = kCli, env = {} } = settings;
+  const { input, limit_ms = kLimitMs } = settings;
   const child = spawn(node, [...node_options, cli, ...words], {
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -31,7 +30,7 @@ export function start(
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
-  const timer = setTimeout(() => child.kill('SIGKILL'), kLimitMs);
+  const timer = setTimeout(() => child.kill('SIGKILL'), limit_ms);
   const done = new Promise((resolve) => {
     child.on('close', (status, signal) => {
       clearTimeout(timer);

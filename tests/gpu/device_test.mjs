@@ -1,20 +1,30 @@
 // Which device computes, and what happens when the GPU fails: the command line with npm "webgpu" on lavapipe,
 // and in Chromium with SwiftShader. Faults are injected into the real device (faulty_gpu.mjs).
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { kRoot, kTinyModel, runJson } from '../cli/support.mjs';
+import {
+  kRoot,
+  kTinyModel,
+  runJson,
+  start,
+  temporaryFolder,
+  waitForOutput,
+} from '../cli/support.mjs';
 import { lavapipeEnvironment } from './device.mjs';
 
 const kIds = '15,20,208,237,189,187,24';
-const kRequest = ['--ids', kIds, '--max-tokens', '8', '--temperature', '0', '--ignore-eos'];
-const words = [...kRequest, '--model', kTinyModel];
+const kCount = 8;
+const kNoEnd = ['--ids', kIds, '--temperature', '0', '--ignore-eos', '--model', kTinyModel];
+const words = [...kNoEnd, '--max-tokens', String(kCount)];
 const lavapipe = { env: lavapipeEnvironment() };
 const kNoDriver = { env: { VK_DRIVER_FILES: '/nowhere.json' } };
 
 /** The command line on lavapipe, which does not tell that it is software, with a fault. */
-function runFaulty(fault, more = []) {
-  return runJson([...words, ...more], {
+function runFaulty(fault, more = [], request = words) {
+  return runJson([...request, ...more], {
     env: { ...lavapipe.env, NONSTOP_TEST_FAULT: fault },
     node_options: ['--import', path.join(kRoot, 'tests/gpu/faulty_gpu.mjs')],
   });
@@ -108,7 +118,7 @@ for (const [fault, pattern] of [
     assert.equal(json.backend, 'cpu-relaxed');
     assert.match(json.reason, pattern);
     assert.equal(json.adapter.used, false);
-    assert.equal(json.token_ids.length, 8);
+    assert.equal(json.token_ids.length, kCount);
     const forced = await runFaulty(fault, ['--device', 'webgpu']);
     assert.equal(forced.status, 8);
     assert.equal(forced.json.error.code, 'backend_failed');
@@ -116,13 +126,36 @@ for (const [fault, pattern] of [
 }
 
 test('a device that is lost amid a reply is an error of the reply', async () => {
-  // The self-test submits once, the rest are the model's own; far from the reply's end.
-  const plain = await runFaulty('hidden', ['--max-tokens', '200']);
-  assert.equal(plain.json.token_ids.length, 200);
-  const { status, json } = await runFaulty('submits:150', ['--max-tokens', '200']);
+  const request = [...kNoEnd, '--max-tokens', '100'];
+  const whole = await runFaulty('hidden', [], request);
+  assert.equal(whole.json.token_ids.length, 100);
+  const { status, json } = await runFaulty('submits:60', [], request);
   assert.equal(status, 8);
   assert.equal(json.error.code, 'backend_failed');
-  assert.match(json.error.message, /The GPU device was lost/);
+  assert.match(json.error.message, /^The GPU device was lost \(destroyed: /);
+});
+
+// Dawn aborts a program whose worker ends amid one of its promises.
+test('Ctrl-C amid a reply, and amid a load, ends the program in order', async (t) => {
+  const request = [...kNoEnd, '--max-tokens', '0', '--device', 'webgpu'];
+  const { child, done } = start(request, lavapipe);
+  await waitForOutput(child, /./);
+  child.kill('SIGINT');
+  const { status, signal, stderr } = await done;
+  assert.deepEqual([status, signal], [130, null], stderr);
+  const script = `
+    import { Engine } from ${JSON.stringify(path.join(kRoot, 'web/dist/nonstop.mjs'))};
+    const stop = new AbortController();
+    const model = { kind: 'file', path: ${JSON.stringify(kTinyModel)} };
+    const onProgress = () => stop.abort();
+    const loading = Engine.load(model, { device: 'webgpu', onProgress, signal: stop.signal });
+    await loading.catch(({ code, message }) => console.log(code, message));`;
+  const file = path.join(temporaryFolder(t), 'load.mjs');
+  fs.writeFileSync(file, script);
+  const env = { ...process.env, ...lavapipe.env };
+  const loaded = spawnSync(process.execPath, [file], { env, encoding: 'utf8' });
+  assert.equal(loaded.stdout, 'aborted The caller asked to stop.\n');
+  assert.equal(loaded.status, 0, loaded.stderr);
 });
 
 const chromium = ['--host', 'chromium'];
@@ -134,7 +167,9 @@ test('Chromium without a GPU: auto computes on the CPU and says why', async () =
 });
 
 test("Chromium's worker on SwiftShader gives the tokens of the CPU", async () => {
-  const { json } = await runJson([...words, ...chromium, '--device', 'webgpu']);
+  // SwiftShader takes a second for a pipeline.
+  const settings = { limit_ms: 300_000 };
+  const { json } = await runJson([...words, ...chromium, '--device', 'webgpu'], settings);
   assert.equal(json.error, undefined);
   assert.equal(json.backend, 'webgpu');
   assert.match(json.adapter.software, /swiftshader/i);

@@ -5,50 +5,62 @@
 //   submits:N   the device is lost at submission N
 //   compile     no pipeline compiles but that of the self-test
 //   compute     the self-test's results are wrong: its loop is short
-import { globals } from 'webgpu';
+import { workerData } from 'node:worker_threads';
 
-const [kind, text] = (process.env.NONSTOP_TEST_FAULT ?? '').split(':');
-const last = Number(text);
-const { GPU, GPUDevice, GPUQueue } = globals;
+// Only there: a worker that is ended while it loads Dawn takes the program along.
+const is_engine = workerData?.role === 'nonstop-engine';
+const { globals } = is_engine ? await import('webgpu') : {};
+if (is_engine) injectFault();
 
-function before(type, name, action) {
-  const { [name]: original } = type.prototype;
-  type.prototype[name] = function (...given) {
-    return original.apply(this, action(this, given) ?? given);
+function injectFault() {
+  const [kind, text] = (process.env.NONSTOP_TEST_FAULT ?? '').split(':');
+  const last = Number(text);
+  const { GPU, GPUDevice, GPUQueue } = globals;
+
+  function before(type, name, action) {
+    const { [name]: original } = type.prototype;
+    type.prototype[name] = function (...given) {
+      return original.apply(this, action(this, given) ?? given);
+    };
+  }
+
+  // Dawn's own adapters cannot be changed, so they are stood for.
+  const kInfo = {
+    vendor: 'test',
+    architecture: 'hidden',
+    description: '',
+    isFallbackAdapter: false,
   };
-}
+  const { requestAdapter } = GPU.prototype;
+  GPU.prototype.requestAdapter = async function (options) {
+    const adapter = await requestAdapter.call(this, options);
+    const { features, limits } = adapter;
+    const requestDevice = (descriptor) => adapter.requestDevice(descriptor);
+    return { info: kInfo, features, limits, requestDevice };
+  };
 
-// Dawn's own adapters cannot be changed, so they are stood for.
-const kInfo = { vendor: 'test', architecture: 'hidden', description: '', isFallbackAdapter: false };
-const { requestAdapter } = GPU.prototype;
-GPU.prototype.requestAdapter = async function (options) {
-  const adapter = await requestAdapter.call(this, options);
-  const { features, limits } = adapter;
-  const requestDevice = (descriptor) => adapter.requestDevice(descriptor);
-  return { info: kInfo, features, limits, requestDevice };
-};
-
-const devices = new WeakMap();
-let count = 0;
-if (kind === 'buffers') {
-  before(GPUDevice, 'createBuffer', (device, [{ label }]) => {
-    if (label && ++count === last) device.destroy();
-  });
-}
-if (kind === 'submits') {
-  before(GPUDevice, 'createBuffer', (device) => devices.set(device.queue, device) && undefined);
-  before(GPUQueue, 'submit', (queue) => {
-    if (++count === last) devices.get(queue)?.destroy();
-  });
-}
-if (kind === 'compile') {
-  before(GPUDevice, 'createShaderModule', (_device, [descriptor]) => {
-    return descriptor.label ? [{ ...descriptor, code: 'fn broken( {' }] : undefined;
-  });
-}
-if (kind === 'compute') {
-  before(GPUDevice, 'createShaderModule', (_device, [descriptor]) => {
-    const code = descriptor.code.replace('i < params.rounds', 'i < min(params.rounds, 65535u)');
-    return [{ ...descriptor, code }];
-  });
+  const devices = new WeakMap();
+  let count = 0;
+  if (kind === 'buffers') {
+    before(GPUDevice, 'createBuffer', (device, [{ label }]) => {
+      if (label && ++count === last) device.destroy();
+    });
+  }
+  if (kind === 'submits') {
+    before(GPUDevice, 'createBuffer', (device) => devices.set(device.queue, device) && undefined);
+    before(GPUQueue, 'submit', (queue) => {
+      if (++count === last) devices.get(queue)?.destroy();
+    });
+  }
+  if (kind === 'compile') {
+    before(GPUDevice, 'createShaderModule', (_device, [descriptor]) => {
+      return descriptor.label ? [{ ...descriptor, code: 'fn broken( {' }] : undefined;
+    });
+  }
+  if (kind === 'compute') {
+    before(GPUDevice, 'createShaderModule', (_device, [descriptor]) => {
+      const code = descriptor.code.replace('i < params.rounds', 'i < min(params.rounds, 65535u)');
+      return [{ ...descriptor, code }];
+    });
+  }
 }

@@ -19,9 +19,17 @@ fn stage_weights(rows: RowSet, place: u32, block: u32) {
     return;
   }
   let weights = load_matrix(rows.matrix + place / ROWS, row, block);
-  for (var g = 0u; g < 8u; g++) {
-    ws[g * TILE_ROWS + place] = weights.w[g] * weights.scale[g / 4u];
-  }
+  // Without a loop, whose index could keep the block out of registers.
+  let low = weights.scale.x;
+  let high = weights.scale.y;
+  ws[place] = weights.w[0] * low;
+  ws[TILE_ROWS + place] = weights.w[1] * low;
+  ws[2u * TILE_ROWS + place] = weights.w[2] * low;
+  ws[3u * TILE_ROWS + place] = weights.w[3] * low;
+  ws[4u * TILE_ROWS + place] = weights.w[4] * high;
+  ws[5u * TILE_ROWS + place] = weights.w[5] * high;
+  ws[6u * TILE_ROWS + place] = weights.w[6] * high;
+  ws[7u * TILE_ROWS + place] = weights.w[7] * high;
 }
 
 fn stage_x(first_token: u32, i: u32, block: u32) {

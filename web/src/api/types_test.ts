@@ -14,7 +14,7 @@ export type Checks = [
   Expect<Equal<ReturnType<Engine['pieces']>, Promise<string[]>>>,
   Expect<Equal<GenerateResult['finish_reason'], 'stop' | 'length' | 'abort' | 'error'>>,
   Expect<Equal<GenerateChunk['token_id'], number | null>>,
-  Expect<Equal<Exclude<RequestMessage['method'], 'cancel'>, Method>>,
+  Expect<Equal<Exclude<RequestMessage['method'], 'cancel' | 'end'>, Method>>,
   Expect<Equal<keyof Calls, Method>>,
   Expect<Equal<Extract<WorkerMessage, { error: unknown }>['error']['code'], EngineError['code']>>,
 ];

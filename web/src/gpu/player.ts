@@ -14,12 +14,13 @@ import {
 } from '../wasm/abi.gen.js';
 import { EngineError, toEngineError } from '../wasm/error.js';
 import type { LinearMemory } from '../wasm/memory.js';
-import { yieldToMessages } from '../wasm/platform.js';
 import { GpuCounter } from './counters.js';
 import { ReadbackRing, type Readback } from './readback.js';
 import { UploadGate } from './upload_gate.js';
 
 const kMaxUploadBytes = 8 << 20;
+/** By how much the news of a lost device may follow the first of its consequences. */
+const kLossDelayMs = 200;
 /** GPUBufferUsage and GPUShaderStage, which Node has not as globals. */
 const kUsage = { copySrc: 0x04, copyDst: 0x08, uniform: 0x40, storage: 0x80 } as const;
 const kCompute = 0x4;
@@ -131,7 +132,7 @@ export class GpuPlayer {
     const tracked = work
       .catch(async (thrown: unknown) => {
         // With a lost device everything under way fails: its loss is the fault to be told.
-        await yieldToMessages();
+        await Promise.race([this.#device.lost, pause(kLossDelayMs)]);
         this.#fail(toGpuError('The GPU failed', thrown));
       })
       .finally(() => this.#pending.delete(tracked));
@@ -347,12 +348,20 @@ export class GpuPlayer {
 
   /** Waits for all buffers, pipelines and read-backs that were asked for; throws a fault. */
   async settle(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
+    // Of a lost device some promises never settle (Dawn's popErrorScope in Node).
+    while (this.#pending.size > 0 && !this.#failure) {
+      await Promise.race([Promise.all(this.#pending), this.nextReport()]);
+    }
     if (this.#failure) throw this.#failure;
   }
 
-  /** Ends all work; nothing is reported any more. */
-  close(): void {
+  /** Ends all work; nothing is reported any more. Resolves when nothing of it is under way. */
+  async close(): Promise<void> {
+    this.#destroy();
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
+
+  #destroy(): void {
     if (this.#is_closed) return;
     this.#is_closed = true;
     this.#device.removeEventListener('uncapturederror', this.#onUncaptured);
@@ -360,6 +369,10 @@ export class GpuPlayer {
     for (const buffer of this.#buffers) buffer?.destroy();
     this.#device.destroy();
   }
+}
+
+function pause(time_ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, time_ms));
 }
 
 /** Parameters of an import as the uint32_t that they are; absent ones are 0. */

@@ -13,6 +13,8 @@ import {
 } from './protocol.js';
 
 const kHelloLimitMs = 10_000;
+/** How long a worker may take to end by itself. */
+const kEndLimitMs = 10_000;
 
 interface Pending {
   receive: (message: unknown) => void;
@@ -33,6 +35,7 @@ export class WorkerClient {
   readonly #pending = new Map<number, Pending>();
   #next_id = 1;
   #dead: EngineError | undefined;
+  #ends_itself = false;
 
   private constructor(worker: WorkerHandle<WorkerMessage, RequestMessage>) {
     this.#worker = worker;
@@ -48,6 +51,7 @@ export class WorkerClient {
       stop = () => reject(stoppedByCaller(signal));
       worker.onMessage((message) => {
         if ('hello' in message) resolve();
+        else if ('ends_itself' in message) client.#ends_itself = true;
         else client.#receive(message);
       });
       worker.onFailure((error) => {
@@ -110,7 +114,7 @@ export class WorkerClient {
     });
   }
 
-  #receive(message: Exclude<WorkerMessage, { hello: true }>): void {
+  #receive(message: Exclude<WorkerMessage, { hello: true } | { ends_itself: true }>): void {
     const pending = this.#pending.get(message.id);
     if (!pending) return;
     if ('error' in message) pending.fail(fromErrorRecord(message.error));
@@ -123,9 +127,17 @@ export class WorkerClient {
     for (const pending of [...this.#pending.values()]) pending.fail(error);
   }
 
-  /** Ends the worker at once; calls under way fail with `error`. */
+  /** Ends the worker; calls under way fail with `error` at once. */
   terminate(error = new EngineError('aborted', 'The engine was closed.')): void {
+    const is_first = this.#dead === undefined;
     this.#die(error);
-    this.#worker.terminate();
+    if (!this.#ends_itself) {
+      this.#worker.terminate();
+    } else if (is_first) {
+      const timer = setTimeout(() => this.#worker.terminate(), kEndLimitMs);
+      this.#worker.onFailure(() => clearTimeout(timer));
+      this.#worker.hold(true);
+      this.#worker.post({ id: 0, method: 'end' });
+    }
   }
 }

@@ -1,7 +1,7 @@
 // The one worker file. Which worker it is follows from the role its starter gave: the engine's, a
 // kernel thread's, or the chat templates'.
 import { toErrorRecord } from '../wasm/error.js';
-import { parentPort, type Port } from '../wasm/platform.js';
+import { isNode, parentPort, type Port } from '../wasm/platform.js';
 import { threadMain } from '../wasm/threads.js';
 import type { Calls, CallMessage, RequestMessage, WorkerMessage } from './protocol.js';
 import { Session } from './session.js';
@@ -11,13 +11,33 @@ type EnginePort = Port<RequestMessage, WorkerMessage>;
 
 function engineMain(): void {
   const { port } = parentPort<RequestMessage, WorkerMessage>();
-  const session = new Session(new URL(import.meta.url));
+  const session = new Session(new URL(import.meta.url), () => {
+    if (isNode) port.post({ id: 0, ends_itself: true });
+  });
   const stops = new Map<number, AbortController>();
+  const served = new Set<Promise<void>>();
   port.onMessage((message) => {
     if (message.method === 'cancel') stops.get(message.id)?.abort();
-    else void serve(port, session, stops, message);
+    else if (message.method === 'end') void end(session, stops, served);
+    else {
+      const call = serve(port, session, stops, message).finally(() => served.delete(call));
+      served.add(call);
+    }
   });
   port.post({ id: 0, hello: true });
+}
+
+/** Node: leaves no promise of the GPU open, over which Dawn would abort the whole program. */
+async function end(
+  session: Session,
+  stops: Map<number, AbortController>,
+  served: Set<Promise<void>>,
+): Promise<void> {
+  for (const stop of stops.values()) stop.abort();
+  await session.close();
+  await Promise.all(served);
+  await session.close(); // what a call has opened meanwhile
+  process.exit();
 }
 
 /** Runs one call; whatever happens, exactly one reply is sent. */
@@ -82,7 +102,7 @@ async function answer(
     case 'stats':
       return { id, method: message.method, result: session.core.stats() };
     case 'close':
-      session.close();
+      await session.close();
       return { id, method: message.method, result: null };
   }
 }

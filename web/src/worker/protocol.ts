@@ -141,10 +141,14 @@ export type CallMessage = {
   [M in Method]: { id: number; method: M; params: Calls[M]['params'] };
 }[Method];
 
-export type RequestMessage = CallMessage | { id: number; method: 'cancel' };
+/** "cancel" stops the call with this id; "end" the worker, which exits by itself. */
+export type RequestMessage =
+  CallMessage | { id: number; method: 'cancel' } | { id: 0; method: 'end' };
 
 export type WorkerMessage =
   | { id: 0; hello: true }
+  /** Node: from now on the worker is to be ended by "end", since it may use a GPU. */
+  | { id: 0; ends_itself: true }
   | {
       [M in Method]:
         | { id: number; method: M; event: Calls[M]['event'] }

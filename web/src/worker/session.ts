@@ -59,14 +59,17 @@ function isGpuFault(thrown: unknown): boolean {
 export class Session {
   readonly #worker_url: URL;
   readonly #templates: TemplateSandbox;
+  readonly #beforeGpu: () => void;
   readonly #running = new Map<number, Running>();
   #opened: Opened | undefined;
   #pumping = false;
   /** Ends a wait for the GPU: there is something else to do. */
   #wake: () => void = () => {};
 
-  constructor(worker_url: URL) {
+  /** `beforeGpu` is called before a GPU is looked for. */
+  constructor(worker_url: URL, beforeGpu: () => void) {
     this.#worker_url = worker_url;
+    this.#beforeGpu = beforeGpu;
     this.#templates = new TemplateSandbox(worker_url);
   }
 
@@ -75,10 +78,11 @@ export class Session {
     onProgress: (progress: LoadProgress) => void,
     signal: AbortSignal,
   ): Promise<OpenResult> {
-    this.close();
+    await this.close();
     let adapter: OpenResult['adapter'] = null;
     let why_not = '';
     if (wantsGpu(params)) {
+      this.#beforeGpu();
       const is_forced = params.device === 'webgpu';
       const { opened, report, why } = await chooseGpu(is_forced, params.gpu);
       why_not = why;
@@ -119,7 +123,7 @@ export class Session {
       this.#opened = { ...started, adapter, model, template, token_count: 0 };
       return describe(this.#opened, params);
     } catch (thrown) {
-      stop(started);
+      await stop(started);
       throw thrown;
     }
   }
@@ -309,13 +313,13 @@ export class Session {
     }
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#failAll(new EngineError('aborted', 'The engine was closed.'));
     const opened = this.#opened;
     this.#opened = undefined;
-    if (opened) stop(opened);
     this.#wake();
     this.#templates.close();
+    if (opened) await stop(opened);
   }
 }
 

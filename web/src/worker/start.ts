@@ -22,10 +22,12 @@ export interface Started {
   player: GpuPlayer | undefined;
 }
 
-export function stop({ core, threads, player }: Started): void {
+/** Resolves when the GPU has no more to say. */
+export async function stop({ core, threads, player }: Started): Promise<void> {
   threads?.terminate();
-  player?.close();
+  const closed = player?.close();
   core.destroy();
+  await closed;
 }
 
 /** On the CPU. Threads that do not start cost threads, not the reply. */
@@ -90,7 +92,7 @@ export async function startOnGpu(
     core.create({ ...params, backend: 'webGpu', thread_count: choice.thread_count });
     return { core, choice, threads: undefined, player };
   } catch (thrown) {
-    player.close();
+    await player.close();
     throw thrown;
   }
 }
