@@ -1,5 +1,6 @@
-// Damaged, lying and foreign model files: an error with the right code and a sentence, from every
-// byte at which a file can end, and the engine can load a good file afterwards.
+// Damaged, lying and foreign model files: an error with the right code and a sentence, wherever a
+// file ends (hundreds of places; more in the header, where each byte means something), and the
+// engine can load a good file afterwards.
 #include <gtest/gtest.h>
 
 #include <cstring>

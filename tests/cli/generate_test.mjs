@@ -97,6 +97,14 @@ describe('a reply', () => {
     );
   });
 
+  test("the README's example is what the program prints", async () => {
+    const readme = fs.readFileSync(path.join(kRoot, 'README.md'), 'utf8');
+    const [, text, reply] = /\n\$ \.\/run --temperature 0 "(.*)"\n([^]*?)\n[^\n]* · stop\n```/.exec(
+      readme,
+    );
+    assert.equal((await run([text, ...greedy])).stdout, `${reply}\n`);
+  });
+
   test('a logit bias forbids and forces', async () => {
     const words = ['--ids', kIds, '--max-tokens', '1', ...greedy, ...tiny];
     const { json } = await runJson(words);
