@@ -1,7 +1,7 @@
 // attention_rope: the queries of attention_decode where it takes rope_kv's part too: it reads the rows of
 // head_rows.wgsl, and who has the newest token writes its k and v to the cache, then reads them there.
 // Requires: each row is of its own sequence; TILES == 1; HEAD_DIM % 8 == 0.
-var<workgroup> squares: array<f32, 256>;
+var<workgroup> squares: array<f32, (TILE_HEADS + 1u) * 32u>;
 
 // Of q's heads, then of k: 32 lanes add up the squares of each.
 fn prepare(unit: Unit, is_newest: bool, local: u32) {
