@@ -70,6 +70,11 @@ Status WebGpuBackend::CreatePrograms() {
     if (row_limit >= most) break;
   }
   pipelines_->DropText();
+  // Of all rows that any run wants, since read-backs under way, those of dropped runs too, point
+  // there.
+  const uint32_t most_outputs =
+      std::max(prefill_plan_.limits.output_rows, decode_plan_.limits.output_rows);
+  logits_.resize(size_t{most_outputs} * decode_plan_.graph.value(decode_plan_.logits.value).width);
   return CreateParams(words);
 }
 
@@ -129,7 +134,7 @@ Status WebGpuBackend::Submit() {
   // A run without logits reads a word back, so that its end is seen.
   const size_t logit_count =
       std::max<size_t>(size_t{output_count_} * plan.graph.value(plan.logits.value).width, 1);
-  if (logits_.size() < logit_count) logits_.resize(logit_count);
+  CHECK(logit_count <= logits_.size());
   const bool has_logits = output_count_ > 0;
   const GpuReadback readback = {
       .buffer = has_logits ? arenas.arena(plan.logits.arena) : model_.state,
