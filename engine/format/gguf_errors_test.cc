@@ -230,11 +230,16 @@ TEST(GgufErrors, TensorFields) {
                     "(1,024).");
   ExpectTensorError({"t", {1, 1, 1, 1, 1}},
                     "Tensor \"t\" has (5) dimensions, more than the (4) that GGUF allows.");
+  // Times 4 bytes it would be 0 in 64 bits.
+  ExpectTensorError(
+      {"t", {uint64_t{1} << 62}},
+      "Tensor \"t\" has a dimension (0) of length (4,611,686,018,427,387,904), too many "
+      "elements in all.");
   ExpectTensorError({"t", {4, 0}}, "Tensor \"t\" has a dimension (1) of length (0).");
   ExpectTensorError({"t", {uint64_t{1} << 32, uint64_t{1} << 32}},
                     "Tensor \"t\" has a dimension (1) of length (4,294,967,296), too many elements "
                     "in all.");
-  ExpectTensorError({"t", {uint64_t{1} << 61}},
+  ExpectTensorError({"t", {uint64_t{1} << 60}, 28},  // F64
                     "Tensor \"t\" has (1) rows of (9,223,372,036,854,775,808) bytes, more than a "
                     "file holds.");
   ExpectTensorError({"t", {33, 4}, 8},

@@ -24,6 +24,9 @@ std::string Quoted(std::string_view name) { return "\"" + Printable(name) + "\""
   return MakeError(ErrorCode::kMalformed, "Tensor %s %s.", Quoted(name).c_str(), what.c_str());
 }
 
+// So that a row's size in bytes fits in 64 bits, whatever its type: an element has at most 8.
+constexpr uint64_t kMaxElementCount = kMaxFileSizeBytes / 4;
+
 // Reads the dimensions; nullopt while they are not whole.
 Result<std::optional<bool>> ReadDimensions(ByteCursor& cursor, GgufTensor& tensor) {
   const auto dimension_count = cursor.Read<uint32_t>();
@@ -43,7 +46,7 @@ Result<std::optional<bool>> ReadDimensions(ByteCursor& cursor, GgufTensor& tenso
       return Malformed(tensor.name, "has a dimension (%u) of length (0)", i);
     }
     if (!CheckedMul(element_count, *dimension, &element_count) ||
-        element_count > kMaxFileSizeBytes) {
+        element_count > kMaxElementCount) {
       return Malformed(tensor.name, "has a dimension (%u) of length (%s), too many elements in all",
                        i, Grouped(*dimension).c_str());
     }

@@ -11,9 +11,9 @@ namespace nonstop {
 namespace {
 
 const CaseBatch& Batch() {
-  static const CaseBatch batch(
+  static const CaseBatch kBatch(
       {{0, 0, 0}, {0, 255, 1}, {0, 256, 2}, {0, 100'000 % 512, 0}, {0, 37, 3}}, {1, 4});
-  return batch;
+  return kBatch;
 }
 uint32_t RowCount() { return Batch().row_count(); }
 
