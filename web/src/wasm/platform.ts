@@ -16,7 +16,8 @@ export interface WorkerHandle<In, Out> extends Port<In, Out> {
   onFailure(listener: (error: EngineError) => void): void;
   /** Node: whether this worker keeps the program alive. It does not until asked to. */
   hold(alive: boolean): void;
-  terminate(): void;
+  /** Resolves when the worker has ended; a browser does not tell when that is. */
+  terminate(): Promise<void>;
 }
 
 export type WorkerRole = 'nonstop-engine' | 'nonstop-thread' | 'nonstop-template';
@@ -102,7 +103,7 @@ function spawnNodeWorker<In, Out>(
       worker.on('exit', (code) => listener(workerFailure(role, `exit code ${code}`)));
     },
     hold: (alive) => (alive ? worker.ref() : worker.unref()),
-    terminate: () => void worker.terminate(),
+    terminate: async () => void (await worker.terminate()),
   };
 }
 
@@ -122,7 +123,7 @@ function spawnBrowserWorker<In, Out>(url: URL, role: WorkerRole): WorkerHandle<I
       );
     },
     hold: () => {},
-    terminate: () => worker.terminate(),
+    terminate: async () => worker.terminate(),
   };
 }
 

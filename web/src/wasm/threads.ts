@@ -39,7 +39,7 @@ export class ThreadPool {
       );
       return pool;
     } catch (thrown) {
-      pool.terminate();
+      await pool.terminate();
       throw thrown;
     }
   }
@@ -74,10 +74,10 @@ export class ThreadPool {
   }
 
   /** Lets the threads return, then ends their workers. */
-  terminate(): void {
+  async terminate(): Promise<void> {
     this.#engine.exports.ns_threads_stop();
-    for (const worker of this.#workers) worker.terminate();
-    this.#workers.length = 0;
+    const workers = this.#workers.splice(0);
+    await Promise.all(workers.map((worker) => worker.terminate()));
   }
 }
 

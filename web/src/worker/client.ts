@@ -1,7 +1,7 @@
 // The caller's half of the worker protocol: starts the engine worker, matches replies to calls, and
 // sees to it that every promise settles, also when the worker dies or never says hello.
 import { EngineError, fromErrorRecord } from '../wasm/error.js';
-import { spawnWorker, withTimeout, type WorkerHandle } from '../wasm/platform.js';
+import { isNode, spawnWorker, withTimeout, type WorkerHandle } from '../wasm/platform.js';
 import {
   callMessage,
   isEventOf,
@@ -35,7 +35,6 @@ export class WorkerClient {
   readonly #pending = new Map<number, Pending>();
   #next_id = 1;
   #dead: EngineError | undefined;
-  #ends_itself = false;
 
   private constructor(worker: WorkerHandle<WorkerMessage, RequestMessage>) {
     this.#worker = worker;
@@ -51,7 +50,6 @@ export class WorkerClient {
       stop = () => reject(stoppedByCaller(signal));
       worker.onMessage((message) => {
         if ('hello' in message) resolve();
-        else if ('ends_itself' in message) client.#ends_itself = true;
         else client.#receive(message);
       });
       worker.onFailure((error) => {
@@ -67,7 +65,7 @@ export class WorkerClient {
         `The engine worker (${url.href}) did not start within ${kHelloLimitMs} ms.`,
       );
     } catch (thrown) {
-      worker.terminate();
+      void worker.terminate();
       throw thrown;
     } finally {
       signal?.removeEventListener('abort', stop);
@@ -114,7 +112,7 @@ export class WorkerClient {
     });
   }
 
-  #receive(message: Exclude<WorkerMessage, { hello: true } | { ends_itself: true }>): void {
+  #receive(message: Exclude<WorkerMessage, { hello: true }>): void {
     const pending = this.#pending.get(message.id);
     if (!pending) return;
     if ('error' in message) pending.fail(fromErrorRecord(message.error));
@@ -127,14 +125,18 @@ export class WorkerClient {
     for (const pending of [...this.#pending.values()]) pending.fail(error);
   }
 
-  /** Ends the worker; calls under way fail with `error` at once. */
+  /**
+   * Ends the worker; calls under way fail with `error` at once. Node's worker is asked to end itself:
+   * Dawn aborts the program over a promise that is left open, and Node 20 over a worker of a worker
+   * that ends in the same moment.
+   */
   terminate(error = new EngineError('aborted', 'The engine was closed.')): void {
     const is_first = this.#dead === undefined;
     this.#die(error);
-    if (!this.#ends_itself) {
-      this.#worker.terminate();
+    if (!isNode) {
+      void this.#worker.terminate();
     } else if (is_first) {
-      const timer = setTimeout(() => this.#worker.terminate(), kEndLimitMs);
+      const timer = setTimeout(() => void this.#worker.terminate(), kEndLimitMs);
       this.#worker.onFailure(() => clearTimeout(timer));
       this.#worker.hold(true);
       this.#worker.post({ id: 0, method: 'end' });

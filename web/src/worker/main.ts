@@ -1,7 +1,7 @@
 // The one worker file. Which worker it is follows from the role its starter gave: the engine's, a
 // kernel thread's, or the chat templates'.
 import { toErrorRecord } from '../wasm/error.js';
-import { isNode, parentPort, type Port } from '../wasm/platform.js';
+import { parentPort, type Port } from '../wasm/platform.js';
 import { threadMain } from '../wasm/threads.js';
 import type { Calls, CallMessage, RequestMessage, WorkerMessage } from './protocol.js';
 import { Session } from './session.js';
@@ -11,9 +11,7 @@ type EnginePort = Port<RequestMessage, WorkerMessage>;
 
 function engineMain(): void {
   const { port } = parentPort<RequestMessage, WorkerMessage>();
-  const session = new Session(new URL(import.meta.url), () => {
-    if (isNode) port.post({ id: 0, ends_itself: true });
-  });
+  const session = new Session(new URL(import.meta.url));
   const stops = new Map<number, AbortController>();
   const served = new Set<Promise<void>>();
   port.onMessage((message) => {
@@ -27,7 +25,7 @@ function engineMain(): void {
   port.post({ id: 0, hello: true });
 }
 
-/** Node: leaves no promise of the GPU open, over which Dawn would abort the whole program. */
+/** Node: ends with no promise of the GPU open and no worker of its own running (client.ts). */
 async function end(
   session: Session,
   stops: Map<number, AbortController>,

@@ -147,8 +147,6 @@ export type RequestMessage =
 
 export type WorkerMessage =
   | { id: 0; hello: true }
-  /** Node: from now on the worker is to be ended by "end", since it may use a GPU. */
-  | { id: 0; ends_itself: true }
   | {
       [M in Method]:
         | { id: number; method: M; event: Calls[M]['event'] }

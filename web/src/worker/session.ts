@@ -59,17 +59,14 @@ function isGpuFault(thrown: unknown): boolean {
 export class Session {
   readonly #worker_url: URL;
   readonly #templates: TemplateSandbox;
-  readonly #beforeGpu: () => void;
   readonly #running = new Map<number, Running>();
   #opened: Opened | undefined;
   #pumping = false;
   /** Ends a wait for the GPU: there is something else to do. */
   #wake: () => void = () => {};
 
-  /** `beforeGpu` is called before a GPU is looked for. */
-  constructor(worker_url: URL, beforeGpu: () => void) {
+  constructor(worker_url: URL) {
     this.#worker_url = worker_url;
-    this.#beforeGpu = beforeGpu;
     this.#templates = new TemplateSandbox(worker_url);
   }
 
@@ -82,7 +79,6 @@ export class Session {
     let adapter: OpenResult['adapter'] = null;
     let why_not = '';
     if (wantsGpu(params)) {
-      this.#beforeGpu();
       const is_forced = params.device === 'webgpu';
       const { opened, report, why } = await chooseGpu(is_forced, params.gpu);
       why_not = why;
@@ -318,8 +314,7 @@ export class Session {
     const opened = this.#opened;
     this.#opened = undefined;
     this.#wake();
-    this.#templates.close();
-    if (opened) await stop(opened);
+    await Promise.all([this.#templates.close(), opened && stop(opened)]);
   }
 }
 

@@ -22,12 +22,11 @@ export interface Started {
   player: GpuPlayer | undefined;
 }
 
-/** Resolves when the GPU has no more to say. */
+/** Resolves when the threads have ended and the GPU has no more to say. */
 export async function stop({ core, threads, player }: Started): Promise<void> {
-  threads?.terminate();
-  const closed = player?.close();
+  const ended = Promise.all([threads?.terminate(), player?.close()]);
   core.destroy();
-  await closed;
+  await ended;
 }
 
 /** On the CPU. Threads that do not start cost threads, not the reply. */

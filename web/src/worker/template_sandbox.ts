@@ -53,7 +53,7 @@ export class TemplateSandbox {
       return reply.text;
     } catch (thrown) {
       if (thrown instanceof EngineError && thrown.code === 'template_error') throw thrown;
-      this.close();
+      await this.close();
       const detail = thrown instanceof Error ? thrown.message : String(thrown);
       throw new EngineError('template_error', detail, { cause: thrown });
     } finally {
@@ -68,9 +68,10 @@ export class TemplateSandbox {
     });
   }
 
-  close(): void {
-    this.#sandbox?.worker.terminate();
+  async close(): Promise<void> {
+    const sandbox = this.#sandbox;
     this.#sandbox = undefined;
+    await sandbox?.worker.terminate();
   }
 }
 
