@@ -23,7 +23,7 @@ constexpr uint32_t kMostRanges = 64;
 constexpr uint32_t kRangeStep = 32;
 
 void AddAttention(const AttentionOp& op, KernelSpec* spec, KernelCall* call) {
-  AddState(op.state, &spec->constants);
+  AddStateConstants(op.state, &spec->constants);
   AddCache(op.cache, &spec->constants, &call->params);
   spec->constants.push_back(KernelConstant::Float("SCALE", op.scale));
   spec->constants.push_back(KernelConstant::Uint("HAS_SOFT_CAP", op.soft_cap != 0.0f ? 1 : 0));

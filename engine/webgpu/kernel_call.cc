@@ -7,12 +7,8 @@
 namespace nonstop {
 
 std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
-  constexpr uint32_t kMostPerDimension = 65'535;
   const uint64_t units = uint64_t{row_count} * units_per_row;
-  const uint64_t count = fixed_count * DivideRoundUp<uint64_t>(units, units_per_workgroup);
-  const uint64_t y = DivideRoundUp<uint64_t>(count, kMostPerDimension);
-  if (y <= 1) return {static_cast<uint32_t>(count), 1, 1};
-  return {static_cast<uint32_t>(DivideRoundUp<uint64_t>(count, y)), static_cast<uint32_t>(y), 1};
+  return SpreadWorkgroups(fixed_count * DivideRoundUp<uint64_t>(units, units_per_workgroup));
 }
 
 RowSpace KernelCall::row_space() const {

@@ -29,8 +29,6 @@ struct Workload {
   uint32_t units_per_row = 1;
   uint32_t units_per_workgroup = 1;
 
-  // Two-dimensional past WebGPU's limit for one: kernels count y * x_count + x and leave out what
-  // is too much.
   std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;
 };
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/format.h"
 
@@ -134,6 +135,13 @@ KernelSource ComposeKernel(const KernelSpec& spec) {
   source.wgsl += spec.glue;
   for (std::string_view file : spec.files) source.wgsl += FindFile(file);
   return source;
+}
+
+std::array<uint32_t, 3> SpreadWorkgroups(uint64_t count) {
+  constexpr uint32_t kMostPerDimension = 65'535;
+  const uint64_t y = DivideRoundUp<uint64_t>(count, kMostPerDimension);
+  if (y <= 1) return {static_cast<uint32_t>(count), 1, 1};
+  return {static_cast<uint32_t>(DivideRoundUp<uint64_t>(count, y)), static_cast<uint32_t>(y), 1};
 }
 
 }  // namespace nonstop

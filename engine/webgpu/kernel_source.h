@@ -4,6 +4,7 @@
 // bindings and their accessors in one table. Non-goals: a preprocessor.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -65,5 +66,9 @@ struct KernelSource {
 };
 
 KernelSource ComposeKernel(const KernelSpec& spec);
+
+// `count` workgroups, in two dimensions past WebGPU's limit for one: kernels count y * x_count + x
+// and leave out what is too much.
+std::array<uint32_t, 3> SpreadWorkgroups(uint64_t count);
 
 }  // namespace nonstop

@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t kWindowSlots = 3;
 constexpr uint32_t kWorkgroupBytes = 16'384;  // WebGPU's default limit
-constexpr uint32_t kDimensionLimit = 32'768;  // workgroups in x, the rest in y
 
 // matmul.wgsl's
 constexpr uint32_t kTileTokens = 32;
@@ -83,11 +82,6 @@ uint32_t RowSetCount(const ProductShape& shape, uint32_t row_count, uint32_t set
   return count;
 }
 
-std::array<uint32_t, 3> Spread(uint32_t workgroup_count) {
-  const uint32_t x = std::min(workgroup_count, kDimensionLimit);
-  return {x, DivideRoundUp(workgroup_count, x), 1};
-}
-
 std::string_view WindowFile(uint32_t window_count) {
   constexpr std::string_view kFiles[] = {"weights_1", "weights_2", "weights_3"};
   return kFiles[window_count - 1];
@@ -129,11 +123,6 @@ std::string LoadMatrixGlue(const ProductShape& shape) {
   }
   const std::string first = LoadBlockCall(shape.dtypes[0], Format("%uu", shape.slots[0]));
   return glue + "return " + first + ";\n}\n";
-}
-
-void AddStateConstants(const StateShape& state, std::vector<KernelConstant>* constants) {
-  constants->push_back(KernelConstant::Uint("STATE_MAX_ROWS", state.max_rows));
-  constants->push_back(KernelConstant::Uint("STATE_MAX_PAGES", state.max_pages));
 }
 
 void AddEpilogueFiles(const ProductShape& shape, std::vector<std::string_view>* files) {
@@ -330,7 +319,7 @@ std::array<uint32_t, 3> ProductDispatch::Workgroups(uint32_t token_rows) const {
             DivideRoundUp(token_rows, kTileTokens), 1};
   }
   const MatvecShape matvec = ChooseMatvec(shape);
-  return Spread(RowSetCount(shape, row_count, matvec.rows()));
+  return SpreadWorkgroups(RowSetCount(shape, row_count, matvec.rows()));
 }
 
 Result<std::vector<ProductDispatch>> LowerProduct(const ProductOp& op) {

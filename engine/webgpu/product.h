@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "graph/graph.h"
 #include "webgpu/kernel_source.h"
+#include "webgpu/state.h"
 #include "webgpu/weights.h"
 
 namespace nonstop {
@@ -27,14 +28,6 @@ enum class ProductKind : uint8_t {
 
 inline constexpr uint32_t kNoOffset = UINT32_MAX;
 inline constexpr uint32_t kMatvecRowLimit = 8;
-
-// Sizes that the state buffer's layout depends on (kernels/state.wgsl).
-struct StateShape {
-  uint32_t max_rows = 0;
-  uint32_t max_pages = 0;  // of one sequence
-
-  bool operator==(const StateShape&) const = default;
-};
 
 // Offsets are in f32 elements of the buffer.
 struct ProductOp {

@@ -65,11 +65,6 @@ void ComposeCall(KernelSpec spec, KernelCall* call) {
   call->bindings = std::move(spec.bindings);
 }
 
-void AddState(const StateShape& state, std::vector<KernelConstant>* constants) {
-  constants->push_back(KernelConstant::Uint("STATE_MAX_ROWS", state.max_rows));
-  constants->push_back(KernelConstant::Uint("STATE_MAX_PAGES", state.max_pages));
-}
-
 void AddCache(const CachePlace& cache, std::vector<KernelConstant>* constants,
               std::array<uint32_t, 16>* params) {
   constants->push_back(KernelConstant::Uint("HEAD_DIM", cache.head_dim));
@@ -112,7 +107,7 @@ KernelCall MakeNormCall(const NormOp& op) {
   KernelCall call;
   const bool has_residual = op.residual.buffer != kNoBuffer;
   KernelSpec spec{.name = has_residual ? "norm_add" : "rms_norm", .files = {"state", "rms_norm"}};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   spec.constants.push_back(KernelConstant::Uint("GROUP", op.group));
   spec.constants.push_back(KernelConstant::Uint("GROUPS", op.group_count));
   spec.constants.push_back(KernelConstant::Uint("HAS_RESIDUAL", has_residual ? 1 : 0));
@@ -136,7 +131,7 @@ KernelCall MakeMapCall(const MapOp& op) {
   const MapRow& row = FindMapRow(op.op);
   KernelCall call;
   KernelSpec spec{.name = row.name, .files = {"state", "rows_map"}};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   spec.constants.push_back(KernelConstant::Uint("OP", row.code));
   spec.constants.push_back(KernelConstant::Uint("OPERAND", row.operand));
   spec.constants.push_back(KernelConstant::Uint("WIDTH", op.width));
@@ -171,7 +166,7 @@ KernelCall MakeMeanCall(const MeanOp& op) {
                   .bindings = {kActivationsIn, kActivationsOut, kState, kParams},
                   .files = {"state", "rows_mean"},
                   .glue = RunRowsGlue(op.row_space)};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   spec.constants.push_back(KernelConstant::Uint("GROUP", op.group));
   spec.constants.push_back(KernelConstant::Uint("GROUPS", op.group_count));
   call.params = {op.x.offset, op.y.offset};
@@ -187,7 +182,7 @@ KernelCall MakeSelectCall(const SelectOp& op) {
   KernelSpec spec{.name = "select_rows",
                   .bindings = {kActivationsIn, kActivationsOut, kState, kParams},
                   .files = {"state", "rows_select"}};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   spec.constants.push_back(KernelConstant::Uint("WIDTH", op.width));
   call.params = {op.x.offset, op.y.offset};
   call.workload = {.row_space = RowSpace::kOutputs,
@@ -199,7 +194,7 @@ KernelCall MakeSelectCall(const SelectOp& op) {
 KernelCall MakeRopeCall(const RopeOp& op) {
   KernelCall call;
   KernelSpec spec{.name = "rope", .files = {"state", "rope", "rope_pairs", "rows_rope"}};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   AddRotation(op.rotation, &spec.constants);
   spec.constants.push_back(KernelConstant::Uint("HEADS", op.head_count));
   spec.constants.push_back(KernelConstant::Uint("HEAD_DIM", op.head_dim));
@@ -218,7 +213,7 @@ KernelCall MakeKvWriteCall(const KvWriteOp& op) {
   KernelCall call;
   KernelSpec spec{.name = "kv_write",
                   .files = {"state", "half", "kv", "kv_write", "rows_kv_write"}};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   AddCache(op.cache, &spec.constants, &call.params);
   OperandReader reader(&call, {});
   reader.Read("load_k", op.k, &spec.glue);
@@ -241,7 +236,7 @@ KernelCall MakeRopeKvCall(const RopeKvOp& op) {
       .name = "rope_kv",
       .bindings = {kActivationsIn, kActivationsOut, kVectors, kCacheOut, kState, kParams},
       .files = {"state", "rope", "rope_pairs", "head_rows", "half", "kv", "kv_write", "rope_kv"}};
-  AddState(op.state, &spec.constants);
+  AddStateConstants(op.state, &spec.constants);
   AddCache(op.cache, &spec.constants, &call.params);
   AddHeadRows(op.rows, &spec.constants, &call.params);
   call.params[1] = op.q.offset;

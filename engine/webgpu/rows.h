@@ -115,10 +115,9 @@ struct RopeKvOp {
 };
 KernelCall MakeRopeKvCall(const RopeKvOp& op);
 
-// Constants and params of the cache, and of the state's layout.
+// Constants and params of the cache.
 void AddCache(const CachePlace& cache, std::vector<KernelConstant>* constants,
               std::array<uint32_t, 16>* params);
-void AddState(const StateShape& state, std::vector<KernelConstant>* constants);
 
 // Frequencies in radians per position as rope.wgsl reads them: for each, its part of a turn in
 // units of 2^-24 and what is left in units of 2^-40, both whole numbers.

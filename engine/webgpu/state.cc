@@ -6,6 +6,11 @@
 
 namespace nonstop {
 
+void AddStateConstants(const StateShape& shape, std::vector<KernelConstant>* constants) {
+  constants->push_back(KernelConstant::Uint("STATE_MAX_ROWS", shape.max_rows));
+  constants->push_back(KernelConstant::Uint("STATE_MAX_PAGES", shape.max_pages));
+}
+
 std::vector<uint32_t> EncodeState(const StateLayout& layout, const Batch& batch) {
   CHECK(batch.rows.size() <= layout.shape.max_rows);
   CHECK(batch.page_tables.size() <= layout.max_sequence_count);

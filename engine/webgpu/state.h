@@ -6,9 +6,17 @@
 #include <vector>
 
 #include "plan/batch.h"
-#include "webgpu/product.h"
+#include "webgpu/kernel_source.h"
 
 namespace nonstop {
+
+// Sizes that the state buffer's layout depends on (kernels/state.wgsl).
+struct StateShape {
+  uint32_t max_rows = 0;
+  uint32_t max_pages = 0;  // of one sequence
+
+  bool operator==(const StateShape&) const = default;
+};
 
 // Offsets in words. The constants STATE_MAX_ROWS and STATE_MAX_PAGES give WGSL the same layout.
 struct StateLayout {
@@ -26,6 +34,9 @@ struct StateLayout {
   uint32_t page_tables() const { return output_rows() + shape.max_rows; }
   uint32_t word_count() const { return page_tables() + max_sequence_count * shape.max_pages; }
 };
+
+// What state.wgsl needs to know of it.
+void AddStateConstants(const StateShape& shape, std::vector<KernelConstant>* constants);
 
 // What the kernels of a run read. The batch must fit the layout.
 std::vector<uint32_t> EncodeState(const StateLayout& layout, const Batch& batch);
