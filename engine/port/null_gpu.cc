@@ -132,6 +132,7 @@ Result<GpuTicket> NullGpu::Submit(std::span<const GpuDispatch> dispatches,
       return MakeError(ErrorCode::kInternal, "Read-back leaves buffer (%u).", readback.buffer);
     }
     std::memset(readback.destination, 0, readback.size_bytes);
+    if (fill_) fill_(readback);
     counts_.readback_bytes += readback.size_bytes;
   }
   ++counts_.submits;

@@ -2,6 +2,7 @@
 // bound for reading and writing in one dispatch) and counts. For plan tests, which need no adapter.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "port/gpu.h"
@@ -33,13 +34,14 @@ class NullGpu final : public Gpu {
   void DestroyBindGroup(GpuBindGroupId bind_group) override;
   Status Upload(GpuBufferId buffer, uint64_t offset_bytes,
                 std::span<const std::byte> bytes) override;
-  // Read-backs arrive at once, as zeros.
+  // Read-backs arrive at once: as zeros, or as what fills them.
   Result<GpuTicket> Submit(std::span<const GpuDispatch> dispatches,
                            std::span<const GpuReadback> readbacks) override;
   GpuTicket last_done() const override { return counts_.submits; }
   Status status() const override { return {}; }
 
   const GpuCounts& counts() const { return counts_; }
+  void set_fill_readback(std::function<void(const GpuReadback&)> fill) { fill_ = std::move(fill); }
 
  private:
   Status CheckBinding(const GpuBufferBinding& binding) const;
@@ -47,6 +49,7 @@ class NullGpu final : public Gpu {
 
   GpuAdapter adapter_;
   GpuCounts counts_;
+  std::function<void(const GpuReadback&)> fill_;
   std::vector<uint64_t> buffer_sizes_bytes_;             // 0: destroyed
   std::vector<std::vector<GpuAccess>> pipeline_access_;  // of each pipeline's bindings
   std::vector<GpuPipelineId> bind_group_pipelines_;

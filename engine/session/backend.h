@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "model/model.h"
@@ -13,6 +14,7 @@
 #include "plan/batch.h"
 #include "plan/plan.h"
 #include "port/clock.h"
+#include "session/sampler.h"
 
 namespace nonstop {
 
@@ -27,6 +29,35 @@ struct BackendStats {
 };
 
 enum class WorkStatus : uint8_t { kDone, kMoreWork, kWaitGpu };
+
+// How a reply goes on: all that its next token depends on, beside the logits.
+struct ReplyState {
+  const SamplingOptions* sampling;
+  std::span<const LogitBias> biases;
+  std::span<const TokenId> history;  // prompt and generated
+  uint32_t token_index;              // of the next token, 0 for the first generated one
+  uint32_t remaining_count;          // tokens that the reply may have yet
+  bool ignores_end;
+};
+
+// A decode run of replies whose tokens the backend chooses itself, so that it can go on to the next
+// token before the host has seen this one.
+class ReplyRun {
+ public:
+  virtual ~ReplyRun() = default;
+
+  virtual bool CanChoose(const ReplyState& reply) const = 0;
+  // Begins with one token of each of the batch's rows, all of which are output rows. Instead of
+  // Backend::Begin.
+  virtual Status BeginReplies(const Batch& batch, std::span<const ReplyState> replies) = 0;
+  // Steps that should be under way, so that the GPU never waits for the host.
+  virtual uint32_t wanted_step_count() const = 0;
+  // One more token of each row. The page tables hold it too.
+  virtual Status QueueStep(std::span<const std::span<const uint32_t>> page_tables) = 0;
+  // Of the step that Work has just completed, for each row: its token, kNoToken where the host must
+  // choose. A row whose reply has ended (an end token, none remaining) has no meaning from then on.
+  virtual std::span<const TokenId> Chosen() const = 0;
+};
 
 class Backend {
  public:
@@ -47,12 +78,15 @@ class Backend {
   // Of the run just completed: the logits of an output row.
   virtual std::span<const float> Logits(uint32_t output_row) const = 0;
   virtual BackendStats stats() const = 0;
+  // Null: tokens are chosen by the host, from the logits.
+  virtual ReplyRun* reply_run() { return nullptr; }
 };
 
 struct BackendOptions {
   uint32_t context_length = 0;  // of one sequence
   uint32_t max_sequence_count = 1;
   bool kv_is_f32 = false;
+  std::vector<TokenId> end_tokens;
 };
 
 // Of one kind of backend: where its weights go, and then the backend over them.

@@ -98,11 +98,13 @@ Status Engine::FinishLoading() {
     return MakeError(ErrorCode::kWrongState, "The model's bytes are not complete.");
   }
   TRY(ApplyRopeFactorTensor());
+  const std::span<const TokenId> end_tokens = tokenizer_->end_tokens();
   ASSIGN_OR_RETURN(backend_,
                    factory_->Create(prefill_plan_, decode_plan_, spec_,
                                     {.context_length = context_length(),
                                      .max_sequence_count = options_.max_sequence_count,
-                                     .kv_is_f32 = options_.kv_type == cpu::KvType::kF32}));
+                                     .kv_is_f32 = options_.kv_type == cpu::KvType::kF32,
+                                     .end_tokens = {end_tokens.begin(), end_tokens.end()}}));
   scheduler_ = std::make_unique<Scheduler>(
       backend_.get(), tokenizer_.get(), &sink_, &clock_,
       SchedulerOptions{.context_length = context_length(),

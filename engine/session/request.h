@@ -82,8 +82,9 @@ struct Request {
   RequestOptions options;
   State state = State::kQueued;
   bool is_cancelled = false;
-  std::vector<TokenId> tokens;  // prompt, then generated
-  uint32_t cached_count = 0;    // tokens whose K and V are in the cache
+  bool needs_host_choice = false;  // the backend could not choose the next token
+  std::vector<TokenId> tokens;     // prompt, then generated
+  uint32_t cached_count = 0;       // tokens whose K and V are in the cache
   PageTable pages;
   Sampler sampler;
   StreamingDetokenizer detokenizer;

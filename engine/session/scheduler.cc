@@ -64,7 +64,10 @@ PumpStatus Scheduler::Pump(double deadline_us) {
   do {
     EndCancelled();
     if (!is_running_ && !StartRun()) return PumpStatus::kIdle;
-    const Result<WorkStatus> status = backend_.Work(clock_, deadline_us);
+    const Status queued = is_reply_run_ ? QueueSteps() : Status();
+    if (!is_running_) continue;
+    const Result<WorkStatus> status =
+        queued.ok() ? backend_.Work(clock_, deadline_us) : Result<WorkStatus>(queued.error());
     if (!status.ok()) {
       FailRun(status.error());
     } else if (*status == WorkStatus::kDone) {
@@ -79,7 +82,9 @@ PumpStatus Scheduler::Pump(double deadline_us) {
 
 // A run whose requests are all cancelled is dropped: what it wrote is past every kept token.
 void Scheduler::EndCancelled() {
-  const auto is_cancelled = [](const Request* request) { return request->is_cancelled; };
+  const auto is_cancelled = [](const Request* request) {
+    return request == nullptr || request->is_cancelled;
+  };
   if (is_running_ && std::all_of(run_requests_.begin(), run_requests_.end(), is_cancelled)) {
     is_running_ = false;
   }
@@ -170,8 +175,115 @@ bool Scheduler::StartDecode() {
     }
   }
   if (rows_.empty()) return false;
-  BeginRun(Phase::kDecode);
+  if (CanChoose()) {
+    BeginReplies();
+  } else {
+    BeginRun(Phase::kDecode);
+  }
   return true;
+}
+
+ReplyState Scheduler::ReplyOf(const Request& request) const {
+  return {.sampling = &request.options.sampling,
+          .biases = request.options.biases,
+          .history = request.tokens,
+          .token_index = request.generated_count(),
+          .remaining_count = RemainingCount(request),
+          .ignores_end = request.options.ignores_end};
+}
+
+uint32_t Scheduler::RemainingCount(const Request& request) const {
+  const uint32_t room = options_.context_length - static_cast<uint32_t>(request.tokens.size());
+  const uint32_t most = request.options.max_tokens;
+  return most == 0 ? room : std::min(room, most - request.generated_count());
+}
+
+bool Scheduler::CanChoose() const {
+  const ReplyRun* replies = backend_.reply_run();
+  if (replies == nullptr) return false;
+  return std::all_of(run_requests_.begin(), run_requests_.end(), [&](const Request* request) {
+    const RequestOptions& options = request->options;
+    return options.forced.empty() && options.top_logprobs == 0 && !request->needs_host_choice &&
+           replies->CanChoose(ReplyOf(*request));
+  });
+}
+
+void Scheduler::BeginReplies() {
+  std::vector<ReplyState> replies;
+  page_tables_.clear();
+  most_steps_ = 0;
+  for (const Request* request : run_requests_) {
+    replies.push_back(ReplyOf(*request));
+    page_tables_.push_back(request->pages.pages());
+    most_steps_ = std::max(most_steps_, replies.back().remaining_count);
+  }
+  was_prefill_ = false;
+  is_running_ = is_reply_run_ = true;
+  queued_count_ = 1;
+  taken_count_ = 0;
+  const Status status = backend_.reply_run()->BeginReplies(
+      {.rows = rows_, .output_rows = output_rows_, .page_tables = page_tables_}, replies);
+  if (!status.ok()) FailRun(status.error());
+}
+
+// Whether further steps of the run of replies are wanted: as long as it is the run that would be
+// started.
+bool Scheduler::GoesOn() {
+  if (queued_count_ >= most_steps_ || NextPrefill() != nullptr) return false;
+  return std::all_of(run_requests_.begin(), run_requests_.end(), [](const Request* request) {
+    return request != nullptr && !request->is_cancelled;
+  });
+}
+
+// Makes room for the next step's tokens. False: there is none, which is an error only when the step
+// is one that must be done next.
+bool Scheduler::ReserveStep() {
+  for (size_t i = 0; i < run_requests_.size(); ++i) {
+    Request* request = run_requests_[i];
+    const uint32_t ahead = queued_count_ - taken_count_;
+    if (ahead >= RemainingCount(*request)) continue;  // ends before
+    const uint32_t position = request->cached_count + ahead;
+    if (!request->pages.Reserve(position + 1).ok()) return false;
+    page_tables_[i] = request->pages.pages();
+    const uint32_t page = position / cpu::kKvPageTokenCount;
+    if (!backend_.PreparePages(page_tables_[i].subspan(page, 1)).ok()) return false;
+  }
+  return true;
+}
+
+Status Scheduler::QueueSteps() {
+  ReplyRun& replies = *backend_.reply_run();
+  while (queued_count_ - taken_count_ < replies.wanted_step_count() && GoesOn()) {
+    if (!ReserveStep()) {
+      most_steps_ = queued_count_;
+      break;
+    }
+    TRY(replies.QueueStep(page_tables_));
+    ++queued_count_;
+  }
+  is_running_ = taken_count_ < queued_count_;
+  return {};
+}
+
+// A reply that has ended, or whose token the host must choose, leaves the run; the others go on
+// until the steps under way are taken.
+void Scheduler::TakeStep() {
+  ++taken_count_;
+  const std::span<const TokenId> chosen = backend_.reply_run()->Chosen();
+  for (size_t i = 0; i < run_requests_.size(); ++i) {
+    Request* request = run_requests_[i];
+    if (request == nullptr) continue;
+    if (chosen[i] == kNoToken) {
+      request->needs_host_choice = true;
+    } else {
+      request->cached_count += 1;
+      AfterToken(request, chosen[i], {});
+    }
+    if (chosen[i] == kNoToken || request->state == State::kDone) run_requests_[i] = nullptr;
+  }
+  const auto has_left = [](const Request* request) { return request == nullptr; };
+  const bool is_empty = std::all_of(run_requests_.begin(), run_requests_.end(), has_left);
+  if (is_empty) is_running_ = false;  // what is under way yet is dropped
 }
 
 void Scheduler::BeginRun(Phase phase) {
@@ -179,10 +291,12 @@ void Scheduler::BeginRun(Phase phase) {
   for (const Request* request : run_requests_) page_tables_.push_back(request->pages.pages());
   was_prefill_ = phase == Phase::kPrefill;
   is_running_ = true;
+  is_reply_run_ = false;
   backend_.Begin(phase, {.rows = rows_, .output_rows = output_rows_, .page_tables = page_tables_});
 }
 
 void Scheduler::CompleteRun() {
+  if (is_reply_run_) return TakeStep();
   is_running_ = false;
   if (was_prefill_) {
     AfterPrefill(run_requests_[0]);
@@ -211,6 +325,7 @@ void Scheduler::TakeLogits(Request* request, std::span<const float> logits) {
     if (!best.ok()) return Fail(request, best.error());
     top = std::move(*best);
   }
+  request->needs_host_choice = false;
   const Result<TokenId> token = Choose(request, logits);
   if (!token.ok()) return Fail(request, token.error());
   AfterToken(request, *token, top);
@@ -282,7 +397,9 @@ void Scheduler::Fail(Request* request, const Error& error) {
 
 void Scheduler::FailRun(const Error& error) {
   is_running_ = false;
-  for (Request* request : run_requests_) Fail(request, error);
+  for (Request* request : run_requests_) {
+    if (request != nullptr) Fail(request, error);
+  }
 }
 
 void Scheduler::FailAll(const Error& error) {

@@ -1,6 +1,8 @@
 // Many requests on one model: which tokens the next run of the backend computes, and what becomes
 // of its logits. Runs are either one chunk of one prompt or one token of every reply under way;
 // they take turns, so that a long prompt does not stop the replies. First come, first served.
+// A backend that chooses tokens itself goes on with the replies, step by step and several steps
+// ahead, until one of them ends or something else is to be done.
 #pragma once
 
 #include <memory>
@@ -47,6 +49,14 @@ class Scheduler {
   Request* NextPrefill();
   void StartPrefill(Request* request);
   bool StartDecode();
+  bool CanChoose() const;
+  ReplyState ReplyOf(const Request& request) const;
+  uint32_t RemainingCount(const Request& request) const;
+  void BeginReplies();
+  bool GoesOn();
+  bool ReserveStep();
+  Status QueueSteps();
+  void TakeStep();
   bool AddRow(Request* request, uint32_t token_index);
   void BeginRun(Phase phase);
 
@@ -72,10 +82,16 @@ class Scheduler {
   // The run under way.
   bool is_running_ = false;
   bool was_prefill_ = false;
-  std::vector<Request*> run_requests_;  // a prefill has one; a decode one for each row
+  // A prefill has one; a decode one for each row, null once it has left the run.
+  std::vector<Request*> run_requests_;
   std::vector<BatchRow> rows_;
   std::vector<uint32_t> output_rows_;
   std::vector<std::span<const uint32_t>> page_tables_;
+  // Of a run of replies that the backend goes on with.
+  bool is_reply_run_ = false;
+  uint32_t queued_count_ = 0;  // steps
+  uint32_t taken_count_ = 0;
+  uint32_t most_steps_ = 0;
 };
 
 }  // namespace nonstop

@@ -11,6 +11,11 @@ namespace {
 
 // Decode programs are made for these numbers of rows, up to the plan's.
 constexpr uint32_t kDecodeRowLimits[] = {1, 2, 4, 8};
+// Work that is under way lasts this long, where that is possible: twice the 3 ms that a browser
+// takes to tell that something is done.
+constexpr double kAheadUs = 6000.0;
+constexpr uint32_t kFirstStepCount = 4;  // until a step has been measured
+constexpr uint32_t kLeastSteps = 2;      // one that runs, one that follows it
 
 }  // namespace
 
@@ -49,6 +54,7 @@ Status WebGpuBackend::CreateModel(const ModelSpec& spec, const BackendOptions& o
             .uses_subgroups = gpu_.adapter().has_subgroups};
   ASSIGN_OR_RETURN(model_.state, gpu_.CreateBuffer(GpuBufferUsage::kState,
                                                    model_.layout.word_count() * sizeof(uint32_t)));
+  end_tokens_ = options.end_tokens;
   TRY(cache_->Reserve(1));
   pipelines_ = std::make_unique<PipelineSet>(&gpu_);
   return {};
@@ -125,12 +131,14 @@ void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
   output_count_ = static_cast<uint32_t>(batch.output_rows.size());
   state_words_ = EncodeState(model_.layout, batch);
   ticket_ = 0;
+  is_reply_run_ = false;
 }
 
 Status WebGpuBackend::Submit() {
   const Plan& plan = is_prefill_ ? prefill_plan_ : decode_plan_;
   const GpuArenas& arenas = is_prefill_ ? *prefill_arenas_ : *decode_arenas_;
-  const std::span<const GpuDispatch> dispatches = running_->Dispatches(row_count_, output_count_);
+  const std::span<const GpuDispatch> dispatches =
+      running_->Dispatches(row_count_, output_count_, /*chooses=*/false);
   // A run without logits reads a word back, so that its end is seen.
   const size_t logit_count =
       std::max<size_t>(size_t{output_count_} * plan.graph.value(plan.logits.value).width, 1);
@@ -147,8 +155,9 @@ Status WebGpuBackend::Submit() {
   return {};
 }
 
-Result<WorkStatus> WebGpuBackend::Work(const Clock&, double) {
+Result<WorkStatus> WebGpuBackend::Work(const Clock& clock, double) {
   TRY(gpu_.status());
+  if (is_reply_run_) return TakeStep(clock.NowUs());
   if (ticket_ == 0) {
     // The queue keeps the order; but a prompt must not be far ahead of what can be cancelled: one
     // chunk waits behind the one that is computed.
@@ -161,6 +170,97 @@ Result<WorkStatus> WebGpuBackend::Work(const Clock&, double) {
     }
   }
   return gpu_.last_done() >= ticket_ ? WorkStatus::kDone : WorkStatus::kWaitGpu;
+}
+
+bool WebGpuBackend::CanChoose(const ReplyState& reply) const {
+  return CanChooseOnGpu(reply, end_tokens_);
+}
+
+Status WebGpuBackend::BeginReplies(const Batch& batch, std::span<const ReplyState> replies) {
+  CHECK(batch.rows.size() <= kMostRows && batch.output_rows.size() == batch.rows.size());
+  Begin(Phase::kDecode, batch);
+  EncodeReplies(model_.layout, replies, end_tokens_, &state_words_);
+  is_reply_run_ = true;
+  taken_count_ = queued_count_;  // what is under way yet is dropped
+  run_taken_count_ = 0;
+  chosen_.assign(row_count_, kNoToken);
+  for (uint32_t i = 0; i < row_count_; ++i) {
+    next_index_[i] = replies[i].token_index;
+    page_counts_[i] = static_cast<uint32_t>(batch.page_tables[i].size());
+  }
+  TRY(gpu_.Upload(model_.state, 0, std::as_bytes(std::span(state_words_))));
+  return SubmitStep();
+}
+
+uint32_t WebGpuBackend::wanted_step_count() const {
+  if (step_us_ == 0.0) return kFirstStepCount;
+  const double count = std::min<double>(kAheadUs / step_us_ + 1.0, kMostSteps);
+  return std::max(static_cast<uint32_t>(count), kLeastSteps);
+}
+
+Status WebGpuBackend::QueueStep(std::span<const std::span<const uint32_t>> page_tables) {
+  TRY(gpu_.status());
+  TRY(ExtendPages(page_tables));
+  return SubmitStep();
+}
+
+// Pages that came since the state was written. No step under way reads their entries.
+Status WebGpuBackend::ExtendPages(std::span<const std::span<const uint32_t>> page_tables) {
+  for (uint32_t i = 0; i < page_tables.size(); ++i) {
+    const std::span<const uint32_t> added = page_tables[i].subspan(page_counts_[i]);
+    if (added.empty()) continue;
+    const uint64_t at =
+        model_.layout.page_tables() + i * model_.layout.shape.max_pages + page_counts_[i];
+    TRY(gpu_.Upload(model_.state, at * sizeof(uint32_t), std::as_bytes(added)));
+    page_counts_[i] = static_cast<uint32_t>(page_tables[i].size());
+  }
+  return {};
+}
+
+Status WebGpuBackend::SubmitStep() {
+  StepSlot& slot = steps_[queued_count_ % kRingSteps];
+  if (gpu_.last_done() < slot.ticket) {
+    return MakeError(ErrorCode::kInternal, "More than (%u) steps are under way.", kRingSteps);
+  }
+  const std::span<const GpuDispatch> dispatches =
+      running_->Dispatches(row_count_, row_count_, /*chooses=*/true);
+  const GpuReadback readback = {
+      .buffer = model_.state,
+      .size_bytes = row_count_ * RecordLayout::kWords * uint32_t{sizeof(uint32_t)},
+      .offset_bytes = uint64_t{model_.layout.records()} * sizeof(uint32_t),
+      .destination = reinterpret_cast<std::byte*>(slot.words.data())};
+  ASSIGN_OR_RETURN(slot.ticket, gpu_.Submit(dispatches, {&readback, 1}));
+  dispatches_per_token_ = static_cast<uint32_t>(dispatches.size());
+  ++queued_count_;
+  return {};
+}
+
+// A step that found the run stopped has left the records as they were: their index tells.
+WorkStatus WebGpuBackend::TakeStep(double now_us) {
+  const StepSlot& slot = steps_[taken_count_ % kRingSteps];
+  if (taken_count_ == queued_count_ || gpu_.last_done() < slot.ticket) return WorkStatus::kWaitGpu;
+  const uint32_t vocabulary_size = decode_plan_.graph.value(decode_plan_.logits.value).width;
+  for (uint32_t i = 0; i < row_count_; ++i) {
+    const uint32_t* record = &slot.words[i * RecordLayout::kWords];
+    const bool is_chosen = record[RecordLayout::kNeedsHost] == 0 &&
+                           record[RecordLayout::kIndex] == next_index_[i] &&
+                           record[RecordLayout::kToken] < vocabulary_size;
+    chosen_[i] = is_chosen ? static_cast<TokenId>(record[RecordLayout::kToken]) : kNoToken;
+    ++next_index_[i];
+  }
+  ++taken_count_;
+  MeasureStep(now_us);
+  return WorkStatus::kDone;
+}
+
+// Several steps may be seen at once, so the whole run is looked at.
+void WebGpuBackend::MeasureStep(double now_us) {
+  if (run_taken_count_ == 0) {
+    first_taken_us_ = now_us;
+  } else if (now_us > first_taken_us_) {
+    step_us_ = (now_us - first_taken_us_) / run_taken_count_;
+  }
+  ++run_taken_count_;
 }
 
 std::span<const float> WebGpuBackend::Logits(uint32_t output_row) const {

@@ -1,8 +1,10 @@
 // WebGPU behind the scheduler's Backend, by way of the Gpu port: one upload and one submission a
-// run; the logits of wanted rows come back. Nothing waits: Work says when there is nothing to do
-// but that.
+// run; the logits of wanted rows come back. Where the GPU chooses the tokens of replies, only the
+// first step has an upload, several are under way at a time, and the tokens come back. Nothing
+// waits: Work says when there is nothing to do but that.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -12,7 +14,7 @@
 
 namespace nonstop {
 
-class WebGpuBackend final : public Backend {
+class WebGpuBackend final : public Backend, public ReplyRun {
  public:
   // Plans and weights must outlive the backend.
   static Result<std::unique_ptr<WebGpuBackend>> Create(Gpu* gpu, GpuWeights* weights,
@@ -30,7 +32,25 @@ class WebGpuBackend final : public Backend {
   std::span<const float> Logits(uint32_t output_row) const override;
   BackendStats stats() const override;
 
+  ReplyRun* reply_run() override { return this; }
+  bool CanChoose(const ReplyState& reply) const override;
+  Status BeginReplies(const Batch& batch, std::span<const ReplyState> replies) override;
+  uint32_t wanted_step_count() const override;
+  Status QueueStep(std::span<const std::span<const uint32_t>> page_tables) override;
+  std::span<const TokenId> Chosen() const override { return chosen_; }
+
  private:
+  static constexpr uint32_t kMostSteps = 8;  // under way
+  static constexpr uint32_t kMostRows = 8;
+  // Steps of a run that was dropped may be under way yet.
+  static constexpr uint32_t kRingSteps = 2 * kMostSteps;
+
+  // Where a step's records come to.
+  struct StepSlot {
+    GpuTicket ticket = 0;
+    std::array<uint32_t, kMostRows * RecordLayout::kWords> words = {};
+  };
+
   WebGpuBackend(Gpu* gpu, GpuWeights* weights, const Plan& prefill, const Plan& decode)
       : gpu_(*gpu), weights_(*weights), prefill_plan_(prefill), decode_plan_(decode) {}
 
@@ -39,6 +59,10 @@ class WebGpuBackend final : public Backend {
   Status CreateParams(const std::vector<uint32_t>& words);
   Status BindCache();
   Status Submit();
+  Status SubmitStep();
+  Status ExtendPages(std::span<const std::span<const uint32_t>> page_tables);
+  WorkStatus TakeStep(double now_us);
+  void MeasureStep(double now_us);
 
   Gpu& gpu_;
   GpuWeights& weights_;
@@ -52,6 +76,7 @@ class WebGpuBackend final : public Backend {
   std::unique_ptr<GpuProgram> prefill_;
   std::vector<std::unique_ptr<GpuProgram>> decode_;  // by row limit, ascending
   GpuBufferId params_ = kNoBuffer;
+  std::vector<TokenId> end_tokens_;
   bool is_ready_ = false;  // what is compiled stays so
 
   // The run under way.
@@ -66,6 +91,19 @@ class WebGpuBackend final : public Backend {
   // Where read-backs land: the logits of the output rows.
   std::vector<float> logits_;
   uint32_t dispatches_per_token_ = 0;  // of the last decode run
+
+  // The run of replies, if the one under way is such.
+  bool is_reply_run_ = false;
+  std::array<StepSlot, kRingSteps> steps_;
+  uint32_t queued_count_ = 0;  // steps of all runs
+  uint32_t taken_count_ = 0;
+  std::array<uint32_t, kMostRows> next_index_ = {};   // of each row's token to be taken
+  std::array<uint32_t, kMostRows> page_counts_ = {};  // in the state
+  std::vector<TokenId> chosen_;
+  // How long a step takes where the next one follows at once; 0: not known yet.
+  double step_us_ = 0.0;
+  double first_taken_us_ = 0.0;  // of this run
+  uint32_t run_taken_count_ = 0;
 };
 
 class WebGpuBackendFactory final : public BackendFactory {

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "webgpu/attention.h"
+#include "webgpu/sampling.h"
 
 namespace nonstop {
 
@@ -90,13 +91,14 @@ Result<std::unique_ptr<GpuArenas>> GpuArenas::Create(Gpu* gpu, const Plan& plan)
   TRY(arenas->Allocate(rows * widths.qkv * sizeof(float), &arenas->qkv_rows_));
   if (rows <= kMatvecRowLimit) {
     TRY(arenas->Allocate(rows * widths.partial_words * sizeof(uint32_t), &arenas->partials_));
+    TRY(arenas->Allocate(rows * SampleBestWords() * sizeof(uint32_t), &arenas->best_));
   }
   return arenas;
 }
 
 GpuArenas::~GpuArenas() {
   for (const Buffer& buffer : arenas_) Destroy(buffer);
-  for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &partials_}) Destroy(*buffer);
+  for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &partials_, &best_}) Destroy(*buffer);
 }
 
 void GpuArenas::Destroy(const Buffer& buffer) {
@@ -107,7 +109,7 @@ uint64_t GpuArenas::SizeBytesOf(GpuBufferId buffer) const {
   for (const Buffer& arena : arenas_) {
     if (arena.buffer == buffer) return arena.size_bytes;
   }
-  for (const Buffer* other : {&normed_rows_, &qkv_rows_, &partials_}) {
+  for (const Buffer* other : {&normed_rows_, &qkv_rows_, &partials_, &best_}) {
     if (other->buffer == buffer) return other->size_bytes;
   }
   CHECK(!"no such arena");
@@ -115,7 +117,8 @@ uint64_t GpuArenas::SizeBytesOf(GpuBufferId buffer) const {
 }
 
 uint64_t GpuArenas::size_bytes() const {
-  uint64_t sum = normed_rows_.size_bytes + qkv_rows_.size_bytes + partials_.size_bytes;
+  uint64_t sum =
+      normed_rows_.size_bytes + qkv_rows_.size_bytes + partials_.size_bytes + best_.size_bytes;
   for (const Buffer& arena : arenas_) sum += arena.size_bytes;
   return sum;
 }

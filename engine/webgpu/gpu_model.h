@@ -58,6 +58,8 @@ class GpuArenas {
   GpuBufferId normed_rows() const { return normed_rows_.buffer; }
   GpuBufferId qkv_rows() const { return qkv_rows_.buffer; }
   GpuBufferId partials() const { return partials_.buffer; }
+  // Between the dispatches of sampling; of decode plans only.
+  GpuBufferId best() const { return best_.buffer; }
   // To bind it whole.
   uint64_t SizeBytesOf(GpuBufferId buffer) const;
   uint64_t size_bytes() const;
@@ -74,7 +76,7 @@ class GpuArenas {
 
   Gpu& gpu_;
   std::vector<Buffer> arenas_;
-  Buffer normed_rows_, qkv_rows_, partials_;
+  Buffer normed_rows_, qkv_rows_, partials_, best_;
 };
 
 }  // namespace nonstop

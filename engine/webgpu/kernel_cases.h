@@ -76,5 +76,6 @@ void AddPackCases(CaseWriter& writer);
 void AddRowsCases(CaseWriter& writer);
 void AddAttentionCases(CaseWriter& writer);
 void AddProductCases(CaseWriter& writer);
+void AddSamplingCases(CaseWriter& writer);
 
 }  // namespace nonstop

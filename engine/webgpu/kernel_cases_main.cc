@@ -13,6 +13,7 @@ int main(int argument_count, char** arguments) {
   nonstop::AddRowsCases(writer);
   nonstop::AddAttentionCases(writer);
   nonstop::AddProductCases(writer);
+  nonstop::AddSamplingCases(writer);
   if (!writer.WriteTo(arguments[1])) {
     std::fprintf(stderr, "webgpu_cases: cannot write to \"%s\".\n", arguments[1]);
     return 1;

@@ -29,7 +29,10 @@ enum class KernelBinding : uint8_t {
   kCacheIn4,        // cache: array<vec4<u32>>, read
   kCacheOut,        // cache: array<u32>, read_write
   kCacheOut4,       // cache: array<vec4<u32>>, read_write
+  kBestIn,          // best_in: array<vec2<u32>>, read, of sampling
+  kBestOut,         // best_out: array<vec2<u32>>, read_write
   kState,           // state: array<u32>, read        (state.wgsl has its layout)
+  kStateOut,        // state: array<atomic<u32>>, read_write
   kPartials,        // partials: array<atomic<u32>>, read_write, of attention
   kPacked,          // packed: array<u32>, read_write: a window of weights while it is packed
   kParams,          // params: 16 words, uniform with a dynamic offset      param(word),

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "webgpu/lower_step.h"
+#include "webgpu/sampling.h"
 
 namespace nonstop {
 namespace {
@@ -31,7 +32,23 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::Create(const GpuModel& model, co
     ASSIGN_OR_RETURN(std::vector<KernelCall> calls, lowering.Lower(step));
     for (KernelCall& call : calls) TRY(program->AddCall(std::move(call), pipelines, params));
   }
+  if (phase == Phase::kDecode) TRY(program->AddSampling(plan, pipelines, params));
   return program;
+}
+
+Status GpuProgram::AddSampling(const Plan& plan, PipelineSet* pipelines,
+                               std::vector<uint32_t>* params) {
+  const Binding& logits = plan.logits;
+  const SampleOp op = {.logits = {arenas_.arena(logits.arena),
+                                  static_cast<uint32_t>(logits.offset_bytes / sizeof(float))},
+                       .best = {arenas_.best(), 0},
+                       .vocabulary_size = plan.graph.value(logits.value).width,
+                       .layout = model_.layout};
+  for (KernelCall call : {MakeScanCall(op), MakeChooseCall(op)}) {
+    TRY(AddCall(std::move(call), pipelines, params));
+    calls_.back().is_sampling = true;
+  }
+  return {};
 }
 
 GpuProgram::~GpuProgram() {
@@ -61,8 +78,10 @@ GpuBufferId GpuProgram::BufferOf(const KernelCall& kernel, size_t binding) const
     case KernelBinding::kActivationsIn4:
       return kernel.in.buffer;
     case KernelBinding::kActivationsIn2:
+    case KernelBinding::kBestIn:
       return kernel.in2.buffer;
     case KernelBinding::kActivationsOut:
+    case KernelBinding::kBestOut:
       return kernel.out.buffer;
     case KernelBinding::kWeights0:
       return kernel.windows[0];
@@ -73,6 +92,7 @@ GpuBufferId GpuProgram::BufferOf(const KernelCall& kernel, size_t binding) const
     case KernelBinding::kVectors:
       return model_.weights->vectors();
     case KernelBinding::kState:
+    case KernelBinding::kStateOut:
       return model_.state;
     case KernelBinding::kPartials:
       return arenas_.partials();
@@ -109,7 +129,7 @@ Status GpuProgram::Make(Group* group, GpuBufferId params) {
       bindings.push_back(model_.cache->Bind(group->cache_group, access));
     } else if (role == KernelBinding::kParams) {
       bindings.push_back({params, access, 0, kParamsBytes});
-    } else if (role == KernelBinding::kState) {
+    } else if (buffer == model_.state) {
       bindings.push_back({buffer, access, 0, model_.layout.word_count() * sizeof(uint32_t)});
     } else if (role == KernelBinding::kVectors) {
       bindings.push_back({buffer, access, 0, model_.weights->vectors_size_bytes()});
@@ -140,11 +160,15 @@ Status GpuProgram::BindCache(GpuBufferId params) {
   return {};
 }
 
-std::span<const GpuDispatch> GpuProgram::Dispatches(uint32_t row_count, uint32_t output_count) {
+std::span<const GpuDispatch> GpuProgram::Dispatches(uint32_t row_count, uint32_t output_count,
+                                                    bool chooses) {
   CHECK(row_count > 0 && row_count <= row_limit_);
-  if (row_count == row_count_ && output_count == output_count_) return dispatches_;
+  if (row_count == row_count_ && output_count == output_count_ && chooses == chooses_) {
+    return dispatches_;
+  }
   dispatches_.clear();
   for (const Call& call : calls_) {
+    if (call.is_sampling && !chooses) continue;
     const bool is_of_outputs = call.kernel.row_space() == RowSpace::kOutputs;
     const uint32_t rows = is_of_outputs ? output_count : row_count;
     if (rows == 0) continue;  // no logits are wanted
@@ -156,6 +180,7 @@ std::span<const GpuDispatch> GpuProgram::Dispatches(uint32_t row_count, uint32_t
   }
   row_count_ = row_count;
   output_count_ = output_count;
+  chooses_ = chooses;
   return dispatches_;
 }
 

@@ -32,8 +32,9 @@ class GpuProgram {
   Status Bind(GpuBufferId params);
   Status BindCache(GpuBufferId params);
 
-  // The dispatches of a run; valid until the next call.
-  std::span<const GpuDispatch> Dispatches(uint32_t row_count, uint32_t output_count);
+  // The dispatches of a run, with those that choose the next tokens if `chooses` (of decode
+  // programs only); valid until the next call.
+  std::span<const GpuDispatch> Dispatches(uint32_t row_count, uint32_t output_count, bool chooses);
   size_t dispatch_count() const { return calls_.size(); }
   size_t bind_group_count() const { return groups_.size(); }
 
@@ -43,6 +44,7 @@ class GpuProgram {
     uint32_t group = 0;  // index into groups_
     uint32_t params_offset_bytes = 0;
     KernelCall kernel;  // without its text
+    bool is_sampling = false;
   };
   struct Group {
     GpuPipelineId pipeline = 0;
@@ -58,6 +60,7 @@ class GpuProgram {
       : model_(model), arenas_(arenas), row_limit_(row_limit) {}
 
   Status AddCall(KernelCall kernel, PipelineSet* pipelines, std::vector<uint32_t>* params);
+  Status AddSampling(const Plan& plan, PipelineSet* pipelines, std::vector<uint32_t>* params);
   uint32_t FindGroup(GpuPipelineId pipeline, const KernelCall& kernel);
   GpuBufferId BufferOf(const KernelCall& kernel, size_t binding) const;
   Status Make(Group* group, GpuBufferId params);
@@ -70,6 +73,7 @@ class GpuProgram {
   std::vector<GpuDispatch> dispatches_;
   uint32_t row_count_ = 0;  // of dispatches_
   uint32_t output_count_ = 0;
+  bool chooses_ = false;
 };
 
 }  // namespace nonstop

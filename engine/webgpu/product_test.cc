@@ -103,11 +103,12 @@ TEST(Product, TakesAGateAndItsUpThatAreCutAlike) {
 }
 
 TEST(Product, SpreadsManyWorkgroupsOverTwoDimensions) {
-  const GpuMatrix head = Whole(DType::kQ8_0, 2'000'000, 32);
+  const GpuMatrix head = Whole(DType::kQ8_0, 4'000'000, 32);
   const auto dispatches = LowerProduct({.matrices = {&head, 1}, .state = kState});
   const auto workgroups = (*dispatches)[0].Workgroups(1);
   EXPECT_LE(workgroups[0], 65'535u);
-  EXPECT_GT(workgroups[1], 1u);
+  EXPECT_EQ(workgroups[1], 2u);
+  EXPECT_GE(workgroups[0] * workgroups[1], 4'000'000u / 32);  // of four lanes and 128 invocations
 }
 
 TEST(Embed, BindsThreeWindowsADispatch) {

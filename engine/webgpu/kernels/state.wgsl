@@ -1,5 +1,5 @@
 // The state buffer: all that changes between tokens. Layout (u32):
-//   [0] row count, [1] output count, [2] stop flag, [3 .. 16) see webgpu/state.h;
+//   [0] row count, [1] output count, [2] stop flag, [3 .. 16) and what follows: webgpu/state.h;
 //   then STATE_MAX_ROWS x (token id, position, sequence, output index or 0xffffffff);
 //   then STATE_MAX_ROWS output rows;  then page tables, (sequence, STATE_MAX_PAGES).
 const STATE_ROWS = 16u;
