@@ -25,7 +25,7 @@ struct MatvecShape {
   uint32_t tokens;
   uint32_t lanes;
   uint32_t workgroup;
-  uint32_t chunk;  // blocks
+  uint32_t chunk;  // blocks; of several tokens
 
   uint32_t rows() const { return workgroup / lanes; }
 };
@@ -52,12 +52,13 @@ uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
   return odd < matvec.lanes ? odd : odd / matvec.lanes * matvec.lanes;
 }
 
-// Few rounds a lane, since a round waits for memory, yet not more lanes than have work.
+// Few rounds a lane, since a round waits for memory. Where lanes are summed by shuffles, as many as
+// there are blocks, though some idle; else not more than have work.
 uint32_t ChooseLanes(const ProductShape& shape, uint32_t tokens) {
   const uint32_t blocks = GpuBlockCount(shape.column_count);
   const uint32_t most = tokens == 1 ? 32 : 8;
   uint32_t lanes = 4;
-  while (lanes < most && lanes * 2 < blocks) lanes *= 2;
+  while (lanes < most && (shape.uses_subgroups ? lanes < blocks : lanes * 2 < blocks)) lanes *= 2;
   return lanes;
 }
 
@@ -65,6 +66,7 @@ MatvecShape ChooseMatvec(const ProductShape& shape) {
   MatvecShape matvec = {.tokens = 1, .lanes = 0, .workgroup = 128, .chunk = 0};
   while (matvec.tokens < shape.row_limit) matvec.tokens *= 2;
   matvec.lanes = ChooseLanes(shape, matvec.tokens);
+  if (matvec.tokens == 1) return matvec;
   matvec.chunk = FittingChunk(shape, matvec);
   if (matvec.chunk < std::min(matvec.lanes, GpuBlockCount(shape.column_count))) {
     matvec.workgroup = 64;
@@ -182,13 +184,13 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
                              KernelConstant::Uint("TOKENS", matvec.tokens),
                              KernelConstant::Uint("LANES", matvec.lanes),
                              KernelConstant::Uint("WORKGROUP", matvec.workgroup),
-                             KernelConstant::Uint("CHUNK", matvec.chunk),
                              KernelConstant::Uint("HAS_NORM", shape.has_norm ? 1 : 0),
                              KernelConstant::Float("EPS", shape.eps),
                          });
-  spec->files.insert(spec->files.end(),
-                     {"matvec", shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
-                      shape.has_norm ? "norm_rms" : "norm_none"});
+  if (matvec.tokens > 1) spec->constants.push_back(KernelConstant::Uint("CHUNK", matvec.chunk));
+  spec->files.insert(spec->files.end(), {matvec.tokens == 1 ? "matvec_one" : "matvec",
+                                         shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
+                                         shape.has_norm ? "norm_rms" : "norm_none"});
   spec->uses_subgroups = shape.uses_subgroups;
   if (shape.kind == ProductKind::kQkv) {
     spec->files.insert(spec->files.end(), {"rows_qkv", "rope", "matvec_qkv"});

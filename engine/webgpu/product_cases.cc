@@ -159,6 +159,20 @@ void AddSubgroups(CaseWriter& writer) {
   AddProduct(writer, test);
   test.column_count = 96;
   AddProduct(writer, test);
+  test.name = "subgroups, gate and up";
+  test.kind = ProductKind::kGateUp;
+  test.dtypes = {DType::kQ4_1, DType::kQ4_1};
+  test.row_counts = {37, 37};
+  test.column_count = 576;
+  AddProduct(writer, test);
+  test.name = "subgroups, qkv";
+  test.kind = ProductKind::kQkv;
+  test.dtypes = {DType::kQ4_K, DType::kQ4_K, DType::kQ6_K};
+  test.row_counts = {96, 32, 32};
+  test.column_count = 1280;
+  test.head_dim = 32;
+  test.rotated_dim = 32;
+  AddProduct(writer, test);
 }
 
 void AddQkv(CaseWriter& writer) {

@@ -19,15 +19,17 @@ uint32_t ConstantOf(const KernelSource& kernel, const std::string& name) {
   return static_cast<uint32_t>(std::atoi(kernel.wgsl.c_str() + at + name.size() + 9));
 }
 
-// What matvec.wgsl declares, computed from its constants.
+// What matvec.wgsl or matvec_one.wgsl declares, computed from its constants.
 uint32_t WorkgroupBytes(const KernelSource& kernel) {
   const uint32_t tokens = ConstantOf(kernel, "TOKENS"), lanes = ConstantOf(kernel, "LANES");
   const uint32_t workgroup = ConstantOf(kernel, "WORKGROUP");
-  const uint32_t stride = ConstantOf(kernel, "CHUNK") | 1;
   const uint32_t outputs = workgroup / lanes * tokens;
-  const uint32_t floats = tokens * 8 * stride * 4 +
-                          ConstantOf(kernel, "MATRICES") * outputs * (lanes + 1) + workgroup +
-                          tokens * (lanes + 1) + outputs;
+  uint32_t floats =
+      ConstantOf(kernel, "MATRICES") * outputs * (lanes + 1) + tokens * (lanes + 1) + outputs;
+  if (tokens > 1) {
+    const uint32_t stride = ConstantOf(kernel, "CHUNK") | 1;
+    floats += tokens * 8 * stride * 4 + workgroup;
+  }
   return floats * 4;
 }
 

@@ -67,7 +67,7 @@ fn store_sums(rows: RowSet, token: u32, local: u32, sums: vec4<f32>) {
     if row < rows.end {
       let at = param(1u) + token * param(2u) + y_column(rows, row);
       let a = biased(rows, row, sums[i]);
-      store_act(at, epilogue(token, row, at, a, sums[i + 4u - 4u / MATRICES]));
+      store_act(at, epilogue(epilogue_operand(at), a, sums[i + 4u - 4u / MATRICES]));
     }
   }
 }

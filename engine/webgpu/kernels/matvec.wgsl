@@ -1,4 +1,4 @@
-// matvec: products of a few token rows with the rows of a matrix, with what comes before (RMSNorm)
+// matvec: products of 2 to 8 token rows with the rows of a matrix, with what comes before (RMSNorm)
 // and after (an epilogue) in the same dispatch.
 // Layout:   x (TOKENS, COLUMNS); weights in planes (webgpu/weight_layout.h).
 // Dispatch: a workgroup of WORKGROUP invocations for each set of ROWS weight rows, LANES invocations
@@ -7,7 +7,7 @@
 //           y; 8 rows; 9..11 biases; 12 frequencies; 13 cache; 14 words of a page; 15 residual.
 // x is staged in workgroup memory CHUNK blocks at a time, column 4 g + k of block b at vec4
 // (token, g, b): lanes with neighbouring blocks then read neighbouring vec4s.
-// Joined by matvec_lanes.wgsl or matvec_subgroups.wgsl, which have main, lane_sum and
+// Joined by matvec_lanes.wgsl or (of one token) matvec_subgroups.wgsl, which have main, lane_sum and
 // lanes_together; rows_*.wgsl; norm_*.wgsl; matvec_finish.wgsl with an epilogue, or matvec_qkv.wgsl.
 // Barriers: one before the products of a chunk and one after the last. Accumulates in f32.
 const ROWS = WORKGROUP / LANES;
@@ -17,11 +17,8 @@ const STRIDE = CHUNK | 1u;  // odd, so that staging has no bank conflicts
 const LINE = LANES + 1u;    // likewise for sums
 const STAGERS = WORKGROUP / TOKENS;  // invocations that stage one token
 
-// Of one token: its products with a row of each matrix. Those of several tokens are summed where
-// they will be shared, so that the loop over tokens stays a loop: unrolled eightfold, kernels take
-// compilers long.
-alias Sums = array<f32, MATRICES>;
-
+// Products are summed where they will be shared, so that the loop over tokens stays a loop: unrolled
+// eightfold, kernels take compilers long.
 var<workgroup> xs: array<vec4<f32>, TOKENS * 8u * STRIDE>;
 var<workgroup> partials: array<f32, MATRICES * OUTPUTS * LINE>;  // (matrix, row, token, lane)
 var<workgroup> squares: array<f32, WORKGROUP>;                   // (token, stager)
@@ -61,70 +58,52 @@ fn partial_at(matrix: u32, place: u32, token: u32, lane: u32) -> u32 {
   return (matrix * OUTPUTS + place * TOKENS + token) * LINE + lane;
 }
 
-fn multiply_chunk(chunk: u32, matrix: u32, row: u32, place: u32, lane: u32,
-                  sums: ptr<function, Sums>) {
+fn multiply_chunk(chunk: u32, matrix: u32, row: u32, place: u32, lane: u32) {
   let begin = chunk * CHUNK;
   let end = min(begin + CHUNK, BLOCKS);
   for (var block = begin + lane; block < end; block += LANES) {
     for (var m = 0u; m < MATRICES; m++) {
       let weights = load_matrix(matrix + m, row, block);
-      if TOKENS == 1u {
-        (*sums)[m] += product(weights, 0u, block - begin);
-      } else {
-        for (var t = 0u; t < token_rows(); t++) {
-          partials[partial_at(m, place, t, lane)] += product(weights, t, block - begin);
-        }
+      for (var t = 0u; t < token_rows(); t++) {
+        partials[partial_at(m, place, t, lane)] += product(weights, t, block - begin);
       }
     }
   }
 }
 
 fn clear_sums(place: u32, lane: u32) {
-  if TOKENS > 1u {
-    for (var m = 0u; m < MATRICES; m++) {
-      for (var t = 0u; t < token_rows(); t++) {
-        partials[partial_at(m, place, t, lane)] = 0.0;
-      }
+  for (var m = 0u; m < MATRICES; m++) {
+    for (var t = 0u; t < token_rows(); t++) {
+      partials[partial_at(m, place, t, lane)] = 0.0;
     }
   }
 }
 
-// Sums of the lanes of a row, as far as lane_sum goes; the rest is summed after a barrier.
-fn share_sums(place: u32, lane: u32, sums: ptr<function, Sums>) {
-  if TOKENS == 1u {
-    for (var m = 0u; m < MATRICES; m++) {
-      let sum = lane_sum((*sums)[m]);
-      if lane % lanes_together() == 0u {
-        partials[partial_at(m, place, 0u, lane / lanes_together())] = sum;
-      }
-    }
+// The squares that the lanes of the first row sum up.
+fn share_squares(place: u32, lane: u32) {
+  if HAS_NORM == 0u || place > 0u {
+    return;
   }
-  if HAS_NORM != 0u {
-    for (var t = 0u; t < token_rows(); t++) {
-      var part = 0.0;
-      for (var i = lane; i < STAGERS; i += LANES) {
-        part += squares[t * STAGERS + i];
-      }
-      let sum = lane_sum(part);
-      if place == 0u && lane % lanes_together() == 0u {
-        square_sums[t * LINE + lane / lanes_together()] = sum;
-      }
+  for (var t = 0u; t < token_rows(); t++) {
+    var part = 0.0;
+    for (var i = lane; i < STAGERS; i += LANES) {
+      part += squares[t * STAGERS + i];
     }
+    square_sums[t * LINE + lane] = part;
   }
 }
 
 // After a barrier: the whole product of output (row of the set, token), x being normed.
 fn product_of(matrix: u32, output: u32) -> f32 {
-  let count = LANES / lanes_together();
   var sum = 0.0;
-  for (var i = 0u; i < count; i++) {
+  for (var i = 0u; i < LANES; i++) {
     sum += partials[(matrix * OUTPUTS + output) * LINE + i];
   }
   if HAS_NORM == 0u {
     return sum;
   }
   var squared = 0.0;
-  for (var i = 0u; i < count; i++) {
+  for (var i = 0u; i < LANES; i++) {
     squared += square_sums[output % TOKENS * LINE + i];
   }
   return sum * inverseSqrt(squared / f32(COLUMNS) + EPS);
@@ -135,8 +114,8 @@ fn matvec(index: u32, local: u32) {
   let place = local / LANES;
   let rows = row_set(index);
   let row = matrix_row(rows, place);
+  prefetch(rows, local);
   var squared = 0.0;
-  var sums = Sums();
   clear_sums(place, lane);
   for (var chunk = 0u; chunk < CHUNKS; chunk++) {
     if chunk > 0u {
@@ -146,10 +125,10 @@ fn matvec(index: u32, local: u32) {
     squares[local] = squared;
     workgroupBarrier();
     if rows.begin + place < rows.end {
-      multiply_chunk(chunk, rows.matrix, row, place, lane, &sums);
+      multiply_chunk(chunk, rows.matrix, row, place, lane);
     }
   }
-  share_sums(place, lane, &sums);
+  share_squares(place, lane);
   workgroupBarrier();
   finish(rows, local);
 }

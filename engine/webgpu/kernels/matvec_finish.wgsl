@@ -1,13 +1,29 @@
-// What matvec.wgsl does with its products: an epilogue, and out.
+// What matvec*.wgsl do with their products: an epilogue, and out.
+var<private> first_operand: f32;  // the epilogue's, of this invocation's first output
+
+fn output_at(rows: RowSet, output: u32) -> u32 {
+  return param(1u) + output % TOKENS * param(2u) + y_column(rows, rows.begin + output / TOKENS);
+}
+fn is_output(rows: RowSet, output: u32) -> bool {
+  return output < OUTPUTS && rows.begin + output / TOKENS < rows.end && output % TOKENS < run_rows();
+}
+
+fn prefetch(rows: RowSet, local: u32) {
+  if is_output(rows, local) {
+    first_operand = epilogue_operand(output_at(rows, local));
+  }
+}
+
 fn finish(rows: RowSet, local: u32) {
   for (var output = local; output < OUTPUTS; output += WORKGROUP) {
-    let row = rows.begin + output / TOKENS;
-    let token = output % TOKENS;
-    if row < rows.end && token < run_rows() {
-      let a = biased(rows, row, product_of(0u, output));
-      let b = product_of(MATRICES - 1u, output);
-      let at = param(1u) + token * param(2u) + y_column(rows, row);
-      store_act(at, epilogue(token, row, at, a, b));
+    if is_output(rows, output) {
+      let a = biased(rows, rows.begin + output / TOKENS, product_of(0u, output));
+      let at = output_at(rows, output);
+      var operand = first_operand;
+      if output >= WORKGROUP {
+        operand = epilogue_operand(at);
+      }
+      store_act(at, epilogue(operand, a, product_of(MATRICES - 1u, output)));
     }
   }
 }

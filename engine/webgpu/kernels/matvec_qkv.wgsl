@@ -8,6 +8,36 @@ const CACHE_ROW_WORDS = select(HEAD_DIM / 2u, HEAD_DIM, KV_F32 != 0u);
 
 var<workgroup> finished: array<f32, OUTPUTS>;
 
+// Of this invocation's first unit: what it needs beside the products.
+struct UnitPlace {
+  head: u32,
+  dim: u32,
+  page: u32,  // where the token's page begins in the cache
+  position: u32,
+  rotations: vec4<f32>,
+}
+var<private> first_place: UnitPlace;
+
+fn is_unit(rows: RowSet, unit: u32, token: u32) -> bool {
+  return unit < OUTPUTS / 4u / TOKENS && rows.begin + 4u * unit < rows.end && token < run_rows();
+}
+fn place_of(rows: RowSet, unit: u32, token: u32) -> UnitPlace {
+  let row = rows.begin + 4u * unit;
+  let dim = row % HEAD_DIM;
+  let position = row_position(token);
+  var rotations = vec4(0.0);
+  if rows.matrix != 2u && dim < ROTATED {
+    rotations = vec4(rotation(position, param(12u) + dim), rotation(position, param(12u) + dim + 2u));
+  }
+  let page = page_of(row_sequence(token), position) * param(14u);
+  return UnitPlace(row / HEAD_DIM, dim, page, position, rotations * ROPE_MAGNITUDE);
+}
+fn prefetch(rows: RowSet, local: u32) {
+  if is_unit(rows, local / TOKENS, local % TOKENS) {
+    first_place = place_of(rows, local / TOKENS, local % TOKENS);
+  }
+}
+
 fn is_parted(rows: RowSet, dim: u32) -> bool {
   return ROPE_HALVES != 0u && rows.matrix != 2u && dim < ROTATED;
 }
@@ -20,9 +50,9 @@ fn matrix_row(rows: RowSet, place: u32) -> u32 {
   return row - dim + dim / 4u * 2u + dim % 2u + select(0u, HALF, dim % 4u >= 2u);
 }
 
-fn rotated(v: vec4<f32>, dim: u32, position: u32) -> vec4<f32> {
-  let a = rotation(position, param(12u) + dim) * ROPE_MAGNITUDE;
-  let b = rotation(position, param(12u) + dim + 2u) * ROPE_MAGNITUDE;
+fn rotated(v: vec4<f32>, rotations: vec4<f32>) -> vec4<f32> {
+  let a = rotations.xy;
+  let b = rotations.zw;
   if ROPE_HALVES != 0u {
     return vec4<f32>(v.x * a.x - v.z * a.y, v.y * b.x - v.w * b.y,
                      v.x * a.y + v.z * a.x, v.y * b.y + v.w * b.x);
@@ -31,17 +61,15 @@ fn rotated(v: vec4<f32>, dim: u32, position: u32) -> vec4<f32> {
                    v.z * b.x - v.w * b.y, v.z * b.y + v.w * b.x);
 }
 
-fn store_pair(rows: RowSet, token: u32, head: u32, dim: u32, pair: vec2<f32>) {
+fn store_pair(rows: RowSet, token: u32, place: UnitPlace, dim: u32, pair: vec2<f32>) {
   if rows.matrix == 0u {
-    let at = param(1u) + token * param(2u) + head * HEAD_DIM + dim;
+    let at = param(1u) + token * param(2u) + place.head * HEAD_DIM + dim;
     store_act(at, pair.x);
     store_act(at + 1u, pair.y);
     return;
   }
-  let position = row_position(token);
-  let plane = select(0u, KV_ROWS / HEAD_DIM, rows.matrix == 2u) + head;
-  let row = param(13u) + (plane * 256u + position % 256u) * CACHE_ROW_WORDS;
-  let at = page_of(row_sequence(token), position) * param(14u) + row;
+  let plane = select(0u, KV_ROWS / HEAD_DIM, rows.matrix == 2u) + place.head;
+  let at = place.page + param(13u) + (plane * 256u + place.position % 256u) * CACHE_ROW_WORDS;
   if KV_F32 != 0u {
     cache[at + dim] = bitcast<u32>(pair.x);
     cache[at + dim + 1u] = bitcast<u32>(pair.y);
@@ -51,24 +79,26 @@ fn store_pair(rows: RowSet, token: u32, head: u32, dim: u32, pair: vec2<f32>) {
 }
 
 fn finish_unit(rows: RowSet, unit: u32, token: u32) {
-  let row = rows.begin + 4u * unit;
-  if row >= rows.end || token >= run_rows() {
+  if !is_unit(rows, unit, token) {
     return;
   }
-  let head = row / HEAD_DIM;
-  let dim = row % HEAD_DIM;
+  var place = first_place;
+  if unit * TOKENS + token >= WORKGROUP {
+    place = place_of(rows, unit, token);
+  }
+  let dim = place.dim;
   let first = 4u * unit * TOKENS + token;
   var v = vec4<f32>(finished[first], finished[first + TOKENS], finished[first + 2u * TOKENS],
                     finished[first + 3u * TOKENS]);
   if rows.matrix != 2u && dim < ROTATED {
-    v = rotated(v, dim, row_position(token));
+    v = rotated(v, place.rotations);
   }
   if is_parted(rows, dim) {
-    store_pair(rows, token, head, dim / 2u, v.xy);
-    store_pair(rows, token, head, dim / 2u + HALF, v.zw);
+    store_pair(rows, token, place, dim / 2u, v.xy);
+    store_pair(rows, token, place, dim / 2u + HALF, v.zw);
   } else {
-    store_pair(rows, token, head, dim, v.xy);
-    store_pair(rows, token, head, dim + 2u, v.zw);
+    store_pair(rows, token, place, dim, v.xy);
+    store_pair(rows, token, place, dim + 2u, v.zw);
   }
 }
 
