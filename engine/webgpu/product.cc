@@ -15,7 +15,12 @@ constexpr uint32_t kWorkgroupBytes = 16'384;  // WebGPU's default limit
 
 // matmul.wgsl's
 constexpr uint32_t kTileTokens = 32;
-constexpr uint32_t kTileRows = 64;
+constexpr uint32_t kTileBlocks = 64;  // of weights, of all rows and columns of a step
+constexpr uint32_t kManyTileRows = 64;
+constexpr uint32_t kFewTileRows = 32;
+
+// A matrix of so many rows keeps a large GPU busy whatever the shape of a workgroup's share.
+constexpr uint32_t kManyRows = 16'384;
 
 bool IsMatvec(const ProductShape& shape) { return shape.row_limit <= kMatvecRowLimit; }
 bool IsQkv(ProductKind kind) { return kind == ProductKind::kQkv || kind == ProductKind::kQkvRows; }
@@ -25,7 +30,7 @@ struct MatvecShape {
   uint32_t tokens;
   uint32_t lanes;
   uint32_t workgroup;
-  uint32_t chunk;  // blocks; of several tokens
+  uint32_t chunk;  // blocks
 
   uint32_t rows() const { return workgroup / lanes; }
 };
@@ -52,13 +57,19 @@ uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
   return odd < matvec.lanes ? odd : odd / matvec.lanes * matvec.lanes;
 }
 
-// Few rounds a lane, since a round waits for memory. Where lanes are summed by shuffles, as many as
-// there are blocks, though some idle; else not more than have work.
+// Where rows are few, all is latency: one round a lane if that can be, though some idle. Where they
+// are many, no lane should idle. Without shuffles lanes are summed one by one, so they are not
+// many.
 uint32_t ChooseLanes(const ProductShape& shape, uint32_t tokens) {
   const uint32_t blocks = GpuBlockCount(shape.column_count);
-  const uint32_t most = tokens == 1 ? 32 : 8;
   uint32_t lanes = 4;
-  while (lanes < most && (shape.uses_subgroups ? lanes < blocks : lanes * 2 < blocks)) lanes *= 2;
+  if (tokens > 1) {
+    while (lanes < 8 && lanes * 2 < blocks) lanes *= 2;
+  } else if (shape.has_many_rows) {
+    while (lanes < 16 && blocks % (lanes * 2) == 0) lanes *= 2;
+  } else {
+    while (lanes < 32 && (shape.uses_subgroups ? lanes < blocks : lanes * 2 < blocks)) lanes *= 2;
+  }
   return lanes;
 }
 
@@ -66,7 +77,6 @@ MatvecShape ChooseMatvec(const ProductShape& shape) {
   MatvecShape matvec = {.tokens = 1, .lanes = 0, .workgroup = 128, .chunk = 0};
   while (matvec.tokens < shape.row_limit) matvec.tokens *= 2;
   matvec.lanes = ChooseLanes(shape, matvec.tokens);
-  if (matvec.tokens == 1) return matvec;
   matvec.chunk = FittingChunk(shape, matvec);
   if (matvec.chunk < std::min(matvec.lanes, GpuBlockCount(shape.column_count))) {
     matvec.workgroup = 64;
@@ -74,6 +84,11 @@ MatvecShape ChooseMatvec(const ProductShape& shape) {
   }
   CHECK(matvec.chunk > 0);
   return matvec;
+}
+
+// Fewer rows make more workgroups, of fewer steps.
+uint32_t TileRows(const ProductShape& shape) {
+  return shape.has_many_rows ? kManyTileRows : kFewTileRows;
 }
 
 // Sets of rows that matvec.wgsl's workgroups take, of all matrices.
@@ -184,10 +199,10 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
                              KernelConstant::Uint("TOKENS", matvec.tokens),
                              KernelConstant::Uint("LANES", matvec.lanes),
                              KernelConstant::Uint("WORKGROUP", matvec.workgroup),
+                             KernelConstant::Uint("CHUNK", matvec.chunk),
                              KernelConstant::Uint("HAS_NORM", shape.has_norm ? 1 : 0),
                              KernelConstant::Float("EPS", shape.eps),
                          });
-  if (matvec.tokens > 1) spec->constants.push_back(KernelConstant::Uint("CHUNK", matvec.chunk));
   spec->files.insert(spec->files.end(), {matvec.tokens == 1 ? "matvec_one" : "matvec",
                                          shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
                                          shape.has_norm ? "norm_rms" : "norm_none"});
@@ -201,6 +216,8 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
 }
 
 void AddTiles(const ProductShape& shape, KernelSpec* spec) {
+  spec->constants.push_back(KernelConstant::Uint("TILE_ROWS", TileRows(shape)));
+  spec->constants.push_back(KernelConstant::Uint("STEP_BLOCKS", kTileBlocks / TileRows(shape)));
   spec->files.push_back("matmul");
   AddOutputFiles(shape, spec);
 }
@@ -223,6 +240,7 @@ ProductShape ShapeOf(const ProductOp& op) {
       shape.has_bias[i] = op.bias_offsets[i] != kNoOffset;
     }
   }
+  shape.has_many_rows = op.matrices[0].row_count >= kManyRows;
   shape.row_limit = op.row_limit;
   shape.row_space = op.row_space;
   shape.state = op.state;
@@ -317,7 +335,7 @@ bool CanFuseRope(uint32_t head_dim, uint32_t rotated_dim) {
 std::array<uint32_t, 3> ProductDispatch::Workgroups(uint32_t token_rows) const {
   CHECK(token_rows > 0 && token_rows <= shape.row_limit);
   if (!IsMatvec(shape)) {
-    return {RowSetCount(shape, row_count, kTileRows / SideBySide(shape)),
+    return {RowSetCount(shape, row_count, TileRows(shape) / SideBySide(shape)),
             DivideRoundUp(token_rows, kTileTokens), 1};
   }
   const MatvecShape matvec = ChooseMatvec(shape);

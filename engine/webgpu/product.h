@@ -72,6 +72,7 @@ struct ProductShape {
   std::array<uint32_t, 3> row_counts = {};  // kQkv, kQkvRows
   uint8_t matrix_count = 1;
   uint8_t window_count = 1;
+  bool has_many_rows = false;  // of weights
   uint32_t row_limit = 1;
   RowSpace row_space = RowSpace::kTokens;
   StateShape state;

@@ -24,12 +24,10 @@ uint32_t WorkgroupBytes(const KernelSource& kernel) {
   const uint32_t tokens = ConstantOf(kernel, "TOKENS"), lanes = ConstantOf(kernel, "LANES");
   const uint32_t workgroup = ConstantOf(kernel, "WORKGROUP");
   const uint32_t outputs = workgroup / lanes * tokens;
-  uint32_t floats =
-      ConstantOf(kernel, "MATRICES") * outputs * (lanes + 1) + tokens * (lanes + 1) + outputs;
-  if (tokens > 1) {
-    const uint32_t stride = ConstantOf(kernel, "CHUNK") | 1;
-    floats += tokens * 8 * stride * 4 + workgroup;
-  }
+  const uint32_t stride = ConstantOf(kernel, "CHUNK") | 1;
+  const uint32_t floats = tokens * 8 * stride * 4 +
+                          ConstantOf(kernel, "MATRICES") * outputs * (lanes + 1) + workgroup +
+                          tokens * (lanes + 1) + outputs;
   return floats * 4;
 }
 

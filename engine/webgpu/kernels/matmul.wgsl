@@ -1,73 +1,105 @@
-// matmul: products of many token rows with the rows of a matrix, in tiles of 32 tokens by 64 rows
-// (32 of a gate and 32 of its up). A block of 32 columns of the tile is unpacked once for all tokens.
+// matmul: products of many token rows with the rows of a matrix, in tiles of 32 tokens by TILE_ROWS rows
+// (half of them of a gate, half of its up). STEP_BLOCKS blocks of 32 columns of the tile are unpacked once for
+// all tokens; those of the next step are fetched while this one is computed.
 // Layout:   x (tokens, COLUMNS); weights in planes (webgpu/weight_layout.h).
 // Dispatch: (sets of ROWS weight rows, tiles of tokens) workgroups of 128 invocations, each with 4
-//           tokens by 4 rows.
-// Params:   as matvec.wgsl. Barriers: two for each block of columns. Accumulates in f32.
+//           tokens by TILE_ROWS / 16 rows. TILE_ROWS * STEP_BLOCKS is 64.
+// Params:   as matvec.wgsl. Barriers: two for each step. Accumulates in f32.
 const TILE_TOKENS = 32u;
-const TILE_ROWS = 64u;
 const ROWS = TILE_ROWS / MATRICES;
-const X_STRIDE = TILE_TOKENS + 1u;  // so that staging has no bank conflicts
+const ROWS_EACH = TILE_ROWS / 16u;
+const STEPS = (BLOCKS + STEP_BLOCKS - 1u) / STEP_BLOCKS;
+const X_EACH = 4u * STEP_BLOCKS;  // vec4s of x that an invocation fetches
 
-var<workgroup> xs: array<vec4<f32>, 8u * X_STRIDE>;   // (g, token): columns 4 g .. 4 g + 3
-var<workgroup> ws: array<vec4<f32>, 8u * TILE_ROWS>;  // (g, matrix, row)
+// Columns 4 g .. 4 g + 3 of the step, at (g, token) and (g, matrix, row).
+var<workgroup> xs: array<vec4<f32>, 8u * STEP_BLOCKS * TILE_TOKENS>;
+var<workgroup> ws: array<vec4<f32>, 8u * STEP_BLOCKS * TILE_ROWS>;
 
-// One row's block. Rows past the matrix's end are not stored, whatever they hold.
-fn stage_weights(rows: RowSet, place: u32, block: u32) {
+// What an invocation holds of the next step: half of them a block of weights, half some of x.
+var<private> next_weights: Block;
+var<private> next_x: array<vec4<f32>, X_EACH>;
+
+// Neighbours in g lie in different banks.
+fn x_at(g: u32, token: u32) -> u32 {
+  return g * TILE_TOKENS + (token ^ (g % 8u));
+}
+
+// One row's block. Rows past the matrix's end are not stored, whatever they hold; a block past the row's end
+// meets zeros of x.
+fn fetch_weights(rows: RowSet, step: u32, local: u32) {
+  let place = local % TILE_ROWS;
   let row = rows.begin + place % ROWS;
-  if row >= rows.end {
-    return;
+  let block = step * STEP_BLOCKS + local / TILE_ROWS;
+  if row < rows.end && block < BLOCKS {
+    next_weights = load_matrix(rows.matrix + place / ROWS, row, block);
   }
-  let weights = load_matrix(rows.matrix + place / ROWS, row, block);
-  // Without a loop, whose index could keep the block out of registers.
-  let low = weights.scale.x;
-  let high = weights.scale.y;
-  ws[place] = weights.w[0] * low;
-  ws[TILE_ROWS + place] = weights.w[1] * low;
-  ws[2u * TILE_ROWS + place] = weights.w[2] * low;
-  ws[3u * TILE_ROWS + place] = weights.w[3] * low;
-  ws[4u * TILE_ROWS + place] = weights.w[4] * high;
-  ws[5u * TILE_ROWS + place] = weights.w[5] * high;
-  ws[6u * TILE_ROWS + place] = weights.w[6] * high;
-  ws[7u * TILE_ROWS + place] = weights.w[7] * high;
+}
+// Without a loop, whose index could keep the block out of registers.
+fn stage_weights(local: u32) {
+  let low = next_weights.scale.x;
+  let high = next_weights.scale.y;
+  let at = local / TILE_ROWS * 8u * TILE_ROWS + local % TILE_ROWS;
+  ws[at] = next_weights.w[0] * low;
+  ws[at + TILE_ROWS] = next_weights.w[1] * low;
+  ws[at + 2u * TILE_ROWS] = next_weights.w[2] * low;
+  ws[at + 3u * TILE_ROWS] = next_weights.w[3] * low;
+  ws[at + 4u * TILE_ROWS] = next_weights.w[4] * high;
+  ws[at + 5u * TILE_ROWS] = next_weights.w[5] * high;
+  ws[at + 6u * TILE_ROWS] = next_weights.w[6] * high;
+  ws[at + 7u * TILE_ROWS] = next_weights.w[7] * high;
 }
 
-fn stage_x(first_token: u32, i: u32, block: u32) {
-  let token = first_token + i / 8u;
-  let g = i % 8u;
-  var x = vec4<f32>();
-  if token < run_rows() {
-    x = load_x4(token, block * 8u + g);
+fn fetch_x(first_token: u32, step: u32, i: u32) {
+  for (var k = 0u; k < X_EACH; k++) {
+    let at = i + 64u * k;
+    let token = first_token + at / (8u * STEP_BLOCKS);
+    next_x[k] = vec4<f32>();
+    if token < run_rows() {
+      next_x[k] = load_x4(token, step * 8u * STEP_BLOCKS + at % (8u * STEP_BLOCKS));
+    }
   }
-  xs[g * X_STRIDE + i / 8u] = x;
+}
+fn stage_x(i: u32) {
+  for (var k = 0u; k < X_EACH; k++) {
+    let at = i + 64u * k;
+    xs[x_at(at % (8u * STEP_BLOCKS), at / (8u * STEP_BLOCKS))] = next_x[k];
+  }
 }
 
-// Half of the invocations unpack weights while the others fetch x.
-fn stage(rows: RowSet, first_token: u32, block: u32, local: u32) {
-  if local < TILE_ROWS {
-    stage_weights(rows, local, block);
-    return;
+fn fetch(rows: RowSet, first_token: u32, step: u32, local: u32) {
+  if local < 64u {
+    fetch_weights(rows, step, local);
+  } else {
+    fetch_x(first_token, step, local - 64u);
   }
-  for (var i = local - TILE_ROWS; i < 8u * TILE_TOKENS; i += 64u) {
-    stage_x(first_token, i, block);
+}
+fn stage(local: u32) {
+  if local < 64u {
+    stage_weights(local);
+  } else {
+    stage_x(local - 64u);
   }
 }
 
 fn dots(x: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+  if ROWS_EACH == 2u {
+    return vec4<f32>(dot(x, a), dot(x, b), 0.0, 0.0);
+  }
   return vec4<f32>(dot(x, a), dot(x, b), dot(x, c), dot(x, d));
 }
 
-// `sums`: of rows local % 16 + 16 i of the tile, or of two of a gate and the same two of its up.
+// `sums`: of rows local % 16 + 16 i of the tile, or of some of a gate and the same ones of its up.
 fn store_sums(rows: RowSet, token: u32, local: u32, sums: vec4<f32>) {
   if token >= run_rows() {
     return;
   }
-  for (var i = 0u; i < 4u / MATRICES; i++) {
+  for (var i = 0u; i < ROWS_EACH / MATRICES; i++) {
     let row = rows.begin + local % 16u + 16u * i;
     if row < rows.end {
       let at = param(1u) + token * param(2u) + y_column(rows, row);
       let a = biased(rows, row, sums[i]);
-      store_act(at, epilogue(epilogue_operand(at), a, sums[i + 4u - 4u / MATRICES]));
+      let b = sums[i + ROWS_EACH - ROWS_EACH / MATRICES];
+      store_act(at, epilogue(epilogue_operand(at), a, b));
     }
   }
 }
@@ -81,21 +113,28 @@ fn matmul(row_tile: u32, token_tile: u32, local: u32) {
   var sums1 = vec4<f32>();
   var sums2 = vec4<f32>();
   var sums3 = vec4<f32>();
-  for (var block = 0u; block < BLOCKS; block++) {
+  fetch(rows, first_token, 0u, local);
+  for (var step = 0u; step < STEPS; step++) {
     workgroupBarrier();
-    stage(rows, first_token, block, local);
+    stage(local);
     workgroupBarrier();
-    for (var g = 0u; g < 8u; g++) {
+    if step + 1u < STEPS {
+      fetch(rows, first_token, step + 1u, local);
+    }
+    for (var g = 0u; g < 8u * STEP_BLOCKS; g++) {
       let w = g * TILE_ROWS + w_place;
-      let x = g * X_STRIDE + x_place;
       let a = ws[w];
       let b = ws[w + 16u];
-      let c = ws[w + 32u];
-      let d = ws[w + 48u];
-      sums0 += dots(xs[x], a, b, c, d);
-      sums1 += dots(xs[x + 8u], a, b, c, d);
-      sums2 += dots(xs[x + 16u], a, b, c, d);
-      sums3 += dots(xs[x + 24u], a, b, c, d);
+      var c = a;
+      var d = b;
+      if ROWS_EACH > 2u {
+        c = ws[w + 32u];
+        d = ws[w + 48u];
+      }
+      sums0 += dots(xs[x_at(g, x_place)], a, b, c, d);
+      sums1 += dots(xs[x_at(g, x_place + 8u)], a, b, c, d);
+      sums2 += dots(xs[x_at(g, x_place + 16u)], a, b, c, d);
+      sums3 += dots(xs[x_at(g, x_place + 24u)], a, b, c, d);
     }
   }
   store_sums(rows, first_token + x_place, local, sums0);

@@ -1,64 +1,85 @@
 // matvec_one: products of one token row with the rows of a matrix, with what comes before (RMSNorm) and after
-// (an epilogue) in the same dispatch. A dispatch of a few microseconds is all latency, so nothing waits for
-// anything it need not: each lane fetches its weights and its part of x at once, and what the epilogue needs;
-// the one barrier is before the sums.
+// (an epilogue) in the same dispatch. A dispatch of a few microseconds is all latency, so what comes from memory
+// is asked for at once: the first block of weights, x, and what the epilogue needs.
 // Layout:   x (COLUMNS); weights in planes (webgpu/weight_layout.h).
 // Dispatch: a workgroup of WORKGROUP invocations for each set of ROWS weight rows, LANES invocations
 //           a row, each of them every LANES-th block of 32 columns.
+// x is staged in workgroup memory CHUNK blocks at a time, column 4 g + k of block b at vec4 (g, b): lanes with
+// neighbouring blocks then read neighbouring vec4s.
 // Params, and what it is joined by: as matvec.wgsl.
+// Barriers: one before the products of a chunk and one after the last. Accumulates in f32.
 const ROWS = WORKGROUP / LANES;
 const OUTPUTS = ROWS;
-const LINE = LANES + 1u;  // odd, so that sums have no bank conflicts
+const CHUNKS = (BLOCKS + CHUNK - 1u) / CHUNK;
+const STRIDE = CHUNK | 1u;  // odd, so that staging has no bank conflicts
+const LINE = LANES + 1u;    // likewise for sums
 
 alias Sums = array<f32, MATRICES>;
-alias XBlock = array<vec4<f32>, 8>;
+alias Blocks = array<Block, MATRICES>;
 
+var<workgroup> xs: array<vec4<f32>, 8u * STRIDE>;
 var<workgroup> partials: array<f32, MATRICES * OUTPUTS * LINE>;  // (matrix, row, lane)
+var<workgroup> squares: array<f32, WORKGROUP>;
 var<workgroup> square_sums: array<f32, LINE>;
 
-fn load_x_block(block: u32) -> XBlock {
-  let c = 8u * block;
-  return XBlock(load_x4(0u, c), load_x4(0u, c + 1u), load_x4(0u, c + 2u), load_x4(0u, c + 3u),
-                load_x4(0u, c + 4u), load_x4(0u, c + 5u), load_x4(0u, c + 6u), load_x4(0u, c + 7u));
+// Returns the squares of what this invocation has staged.
+fn stage(chunk: u32, local: u32) -> f32 {
+  var squared = 0.0;
+  for (var i = local; i < CHUNK * 8u; i += WORKGROUP) {
+    let c = chunk * CHUNK * 8u + i;
+    var x = load_x4(0u, c);
+    if HAS_NORM != 0u {
+      squared += dot(x, x);
+      x *= norm_weight4(c);
+    }
+    xs[i % 8u * STRIDE + i / 8u] = x;
+  }
+  return squared;
 }
-fn normed(x: XBlock, block: u32) -> XBlock {
-  let c = 8u * block;
-  return XBlock(x[0] * norm_weight4(c), x[1] * norm_weight4(c + 1u), x[2] * norm_weight4(c + 2u),
-                x[3] * norm_weight4(c + 3u), x[4] * norm_weight4(c + 4u), x[5] * norm_weight4(c + 5u),
-                x[6] * norm_weight4(c + 6u), x[7] * norm_weight4(c + 7u));
-}
-fn squares_of(x: XBlock) -> f32 {
-  return dot(x[0], x[0]) + dot(x[1], x[1]) + dot(x[2], x[2]) + dot(x[3], x[3]) +
-         (dot(x[4], x[4]) + dot(x[5], x[5]) + dot(x[6], x[6]) + dot(x[7], x[7]));
-}
-fn product(weights: Block, x: XBlock) -> f32 {
-  let low = dot(weights.w[0], x[0]) + dot(weights.w[1], x[1]) + dot(weights.w[2], x[2]) +
-            dot(weights.w[3], x[3]);
-  let high = dot(weights.w[4], x[4]) + dot(weights.w[5], x[5]) + dot(weights.w[6], x[6]) +
-             dot(weights.w[7], x[7]);
+
+fn product(weights: Block, staged: u32) -> f32 {
+  let low = dot(weights.w[0], xs[staged]) + dot(weights.w[1], xs[staged + STRIDE]) +
+            dot(weights.w[2], xs[staged + 2u * STRIDE]) + dot(weights.w[3], xs[staged + 3u * STRIDE]);
+  let high = dot(weights.w[4], xs[staged + 4u * STRIDE]) + dot(weights.w[5], xs[staged + 5u * STRIDE]) +
+             dot(weights.w[6], xs[staged + 6u * STRIDE]) + dot(weights.w[7], xs[staged + 7u * STRIDE]);
   return weights.scale.x * low + weights.scale.y * high;
 }
 
-// Returns the lane's squares of x.
-fn multiply(matrix: u32, row: u32, lane: u32, sums: ptr<function, Sums>) -> f32 {
-  var squared = 0.0;
-  for (var block = lane; block < BLOCKS; block += LANES) {
-    var x = load_x_block(block);
-    if HAS_NORM != 0u {
-      squared += squares_of(x);
-      x = normed(x, block);
-    }
+fn fetch(matrix: u32, row: u32, block: u32, blocks: ptr<function, Blocks>) {
+  for (var m = 0u; m < MATRICES; m++) {
+    (*blocks)[m] = load_matrix(matrix + m, row, block);
+  }
+}
+
+// `blocks` holds those that the lane begins the chunk with.
+fn multiply_chunk(chunk: u32, matrix: u32, row: u32, lane: u32, blocks: ptr<function, Blocks>,
+                  sums: ptr<function, Sums>) {
+  let begin = chunk * CHUNK;
+  let end = min(begin + CHUNK, BLOCKS);
+  for (var block = begin + lane; block < end; block += LANES) {
     for (var m = 0u; m < MATRICES; m++) {
-      (*sums)[m] += product(load_matrix(matrix + m, row, block), x);
+      (*sums)[m] += product((*blocks)[m], block - begin);
+    }
+    if block + LANES < end {
+      fetch(matrix, row, block + LANES, blocks);
     }
   }
-  return squared;
 }
 
 fn share(value: f32, line: u32, lane: u32) {
   let sum = lane_sum(value);
   if lane % lanes_together() == 0u {
     partials[line + lane / lanes_together()] = sum;
+  }
+}
+fn share_squares(place: u32, lane: u32) {
+  var part = 0.0;
+  for (var i = lane; i < WORKGROUP; i += LANES) {
+    part += squares[i];
+  }
+  let sum = lane_sum(part);
+  if place == 0u && lane % lanes_together() == 0u {
+    square_sums[lane / lanes_together()] = sum;
   }
 }
 
@@ -83,20 +104,34 @@ fn matvec(index: u32, local: u32) {
   let lane = local % LANES;
   let place = local / LANES;
   let rows = row_set(index);
-  prefetch(rows, local);
+  let has_row = rows.begin + place < rows.end;
+  let row = matrix_row(rows, place);
   var sums = Sums();
+  var blocks = Blocks();
   var squared = 0.0;
-  if rows.begin + place < rows.end {
-    squared = multiply(rows.matrix, matrix_row(rows, place), lane, &sums);
+  if has_row && lane < BLOCKS {
+    fetch(rows.matrix, row, lane, &blocks);
+  }
+  prefetch(rows, local);
+  for (var chunk = 0u; chunk < CHUNKS; chunk++) {
+    if chunk > 0u {
+      workgroupBarrier();
+      if has_row && chunk * CHUNK + lane < BLOCKS {
+        fetch(rows.matrix, row, chunk * CHUNK + lane, &blocks);
+      }
+    }
+    squared += stage(chunk, local);
+    squares[local] = squared;
+    workgroupBarrier();
+    if has_row {
+      multiply_chunk(chunk, rows.matrix, row, lane, &blocks, &sums);
+    }
   }
   for (var m = 0u; m < MATRICES; m++) {
     share(sums[m], (m * OUTPUTS + place) * LINE, lane);
   }
   if HAS_NORM != 0u {
-    let sum = lane_sum(squared);
-    if place == 0u && lane % lanes_together() == 0u {
-      square_sums[lane / lanes_together()] = sum;
-    }
+    share_squares(place, lane);
   }
   workgroupBarrier();
   finish(rows, local);
