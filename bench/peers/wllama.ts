@@ -1,11 +1,11 @@
 // wllama in a page: loads a GGUF file and gives its figures for the cases that it shares with us.
 // Decoding is timed as ours is, from the first token that the page sees to the last; reading a prompt by
-// wllama's own clock. The CPU only, no cached prompt, greedy.
-import type { Case, Sample } from '../cpu/cases.js';
-import { servePage, type WllamaSetup } from '../cpu/page_globals.js';
-import type { Runner } from '../cpu/runner.js';
-import { median } from '../cpu/stats.js';
-import { promptText } from '../cpu/text.js';
+// wllama's own clock. No cached prompt, greedy.
+import type { Case, Sample } from '../common/cases.js';
+import { servePage, type WllamaSetup } from '../common/page_globals.js';
+import type { Runner } from '../common/runner.js';
+import { median } from '../common/stats.js';
+import { promptText } from '../common/text.js';
 import { decodeRate } from './rates.js';
 
 interface Timings {
@@ -51,6 +51,8 @@ interface Reply {
 }
 
 const kBatch = 512;
+/** More than any model has. */
+const kAllLayers = 999;
 
 class WllamaRunner implements Runner {
   readonly #wllama: Wllama;
@@ -59,7 +61,8 @@ class WllamaRunner implements Runner {
     this.#wllama = wllama;
   }
 
-  static async start({ model_url, threads, context }: WllamaSetup): Promise<WllamaRunner> {
+  static async start(setup: WllamaSetup): Promise<WllamaRunner> {
+    const { model_url, device, threads, context } = setup;
     const module: unknown = await import(new URL('/wllama/index.js', location.href).href);
     if (!isModule(module)) throw new TypeError('The file index.js is not wllama.');
     const wasm_url = new URL('/wllama/wasm/wllama.wasm', location.href).href;
@@ -68,7 +71,7 @@ class WllamaRunner implements Runner {
     const blob = await (await fetch(model_url)).blob();
     await wllama.loadModel([blob], {
       n_threads: threads,
-      n_gpu_layers: 0,
+      n_gpu_layers: device === 'webgpu' ? kAllLayers : 0,
       n_ctx: context,
       n_batch: kBatch,
     });
@@ -90,6 +93,15 @@ class WllamaRunner implements Runner {
         rates.push(timings ? timings.prompt_n / (timings.prompt_ms / 1000) : NaN);
       }
       return { 'tok/s': median(rates) };
+    }
+    if (one.kind === 'first-token' && !one.is_cold) {
+      const times_ms: number[] = [];
+      for (let i = 0; i < one.repeats; i++) {
+        const begin_ms = performance.now();
+        const [first_ms = NaN] = (await this.#reply(one.tokens, 1)).times_ms;
+        times_ms.push(first_ms - begin_ms);
+      }
+      return { ms: median(times_ms) };
     }
     throw new TypeError(`wllama is not measured in the case "${one.kind}".`);
   }

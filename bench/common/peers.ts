@@ -4,9 +4,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { kRoot } from '../../apps/cli/src/models.js';
 import { EngineError } from '../../web/src/api/index.js';
-import type { Setup } from './cases.js';
-import type { BenchModel } from './models.js';
-import { kSameFile } from './plan.js';
+import { kSameFile, type Setup } from './cases.js';
+import type { BenchModel } from './bench_model.js';
 
 const kPeers = path.join(kRoot, '.deps/peers');
 export const kPython = path.join(kPeers, 'python/bin/python');
@@ -30,7 +29,7 @@ export function checkPeers(): void {
     if (fs.existsSync(needed)) continue;
     throw new EngineError(
       'not_found',
-      'The peers are not set up yet; "./run bench cpu --peers" does it.',
+      'The peers are not set up yet; "./run bench … --peers" does it.',
     );
   }
 }

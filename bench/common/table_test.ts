@@ -31,7 +31,7 @@ test('numbers have three digits, or all before the point', () => {
 
 const kRow: Row = {
   ...{ software: 'nonstop', host: 'chromium', threads: 1, build: 'relaxed', weights: '' },
-  ...{ sequences: 1, kernels: false, model: 'm', what: 'decode-0', unit: 'GB/s' },
+  ...{ sequences: 1, kernels: false, device: 'cpu', model: 'm', what: 'decode-0', unit: 'GB/s' },
   ...{ median: 6.25, min: 5, max: 7, samples: [5, 6.25, 7], mean_kl: 0.00312 },
   ratios: [
     { to: 'read', median: 0.5, min: 0.4, max: 0.6 },

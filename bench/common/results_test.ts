@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Setup, Unit } from './cases.js';
-import type { BenchModel } from './models.js';
+import type { BenchModel } from './bench_model.js';
 import { makeRows } from './results.js';
 import type { Series } from './rounds.js';
 
@@ -11,7 +11,7 @@ const kModel: BenchModel = {
 };
 const kOurs: Setup = {
   ...{ software: 'nonstop', host: 'chromium', threads: 1, build: 'relaxed', weights: '' },
-  ...{ sequences: 1, kernels: false },
+  ...{ sequences: 1, kernels: false, device: 'cpu' },
 };
 const kPeer: Setup = { ...kOurs, software: 'wllama', build: 'default', weights: 'same file' };
 
