@@ -9,12 +9,13 @@ import { kShapeModels, type BenchModel } from './bench_model.js';
 import { describeMachine, loadAverage, readRevision } from './environment.js';
 import { findModel } from './models.js';
 import {
-  addToOutcome,
   formatFailures,
   formatOutcome,
+  joinOutcomes,
   kRounds,
   secondsSince,
   toJson,
+  toOutcome,
   type Outcome,
   type RunFacts,
 } from './outcome.js';
@@ -60,8 +61,7 @@ export async function runBenchmark(
   if (options.peers) checkPeers();
   const plans = await makePlans(bench, args, options, signal);
   const before: Before = { begin: new Date(), load: loadAverage(), revision: readRevision() };
-  const outcome: Outcome = { rows: [], subjects: [], failures: [] };
-  const versions = await measure(bench, plans, options, signal, outcome);
+  const { outcome, versions } = await measure(bench, plans, options, signal);
   print(outcome, output === '-');
   const duration = formatDuration(secondsSince(before.begin));
   process.stderr.write(`${signal.aborted ? 'Stopped' : 'Done'} after ${duration}.\n`);
@@ -141,27 +141,33 @@ function write(output: string, text: string): void {
   }
 }
 
-/** Adds to `outcome`; gives the versions of what took part. */
+interface Measured {
+  outcome: Outcome;
+  versions: RunFacts['versions'];
+}
+
 async function measure(
   bench: Benchmark,
   plans: readonly Plan[],
   options: PlanOptions,
   signal: AbortSignal,
-  outcome: Outcome,
-): Promise<RunFacts['versions']> {
+): Promise<Measured> {
+  const outcomes: Outcome[] = [];
   let chromium: string | undefined;
   for (const plan of plans) {
     if (signal.aborted || plan.measurements.length === 0) continue;
     const subjects = new Subjects(plan.model, plan.context_length, bench);
     try {
-      await measureModel(plan, subjects, options, signal, outcome);
+      outcomes.push(await measureModel(plan, subjects, options, signal));
       chromium ??= await subjects.chromiumVersion().catch(() => undefined);
     } finally {
       await subjects.close();
     }
   }
   const node = process.version.slice(1);
-  return { node, chromium: chromium ?? null, ...(options.peers ? peerVersions() : {}) };
+  const peers = options.peers ? peerVersions() : {};
+  const versions = { node, chromium: chromium ?? null, ...peers };
+  return { outcome: joinOutcomes(outcomes), versions };
 }
 
 async function measureModel(
@@ -169,8 +175,7 @@ async function measureModel(
   subjects: Subjects,
   { quick }: PlanOptions,
   signal: AbortSignal,
-  outcome: Outcome,
-): Promise<void> {
+): Promise<Outcome> {
   const round_count = quick ? kRounds.quick : kRounds.whole;
   const progress = new Progress(model.name, round_count, process.stderr);
   try {
@@ -180,7 +185,7 @@ async function measureModel(
       start: (setup) => subjects.start(setup),
       onStep: (step, to_come) => progress.next(step, to_come),
     });
-    addToOutcome(outcome, model, collected, readQuality());
+    return toOutcome(model, collected, readQuality());
   } finally {
     progress.clear();
   }

@@ -15,18 +15,26 @@ export interface Outcome {
   failures: (Failure & { model: string })[];
 }
 
-export function addToOutcome(
-  outcome: Outcome,
+/** Of one model. */
+export function toOutcome(
   model: BenchModel,
   { series, subjects, failures }: Collected,
   quality: Quality,
-): void {
+): Outcome {
   const { name } = model;
-  outcome.rows.push(...makeRows(model, series, quality));
-  outcome.subjects.push(
-    ...subjects.map(({ setup, about }) => ({ model: name, ...setup, ...about })),
-  );
-  outcome.failures.push(...failures.map((failure) => ({ model: name, ...failure })));
+  return {
+    rows: makeRows(model, series, quality),
+    subjects: subjects.map(({ setup, about }) => ({ model: name, ...setup, ...about })),
+    failures: failures.map((failure) => ({ model: name, ...failure })),
+  };
+}
+
+export function joinOutcomes(outcomes: readonly Outcome[]): Outcome {
+  return {
+    rows: outcomes.flatMap(({ rows }) => rows),
+    subjects: outcomes.flatMap(({ subjects }) => subjects),
+    failures: outcomes.flatMap(({ failures }) => failures),
+  };
 }
 
 export interface RunFacts {

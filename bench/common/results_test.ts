@@ -125,3 +125,19 @@ test('a peer has the KL of its weights', () => {
       .slice(0, 2),
   ).toEqual([0.02, null]);
 });
+
+test('on the GPU: replies at once against one, reading on the same host, peers on the GPU too', () => {
+  const gpu = { ...kOurs, device: 'webgpu', build: 'default' } as const;
+  const eight = { ...gpu, sequences: 8 };
+  const ms = [series('sequences-6', eight, [900], 'ms'), series('sequences-1', eight, [300], 'ms')];
+  expect(ratios(ms)).toEqual({ 'sequences-1': 3 });
+  const list = [
+    series('decode-128', gpu, [1000]),
+    series('read', { ...gpu, kernels: true }, [200], 'GB/s'),
+    series('decode-128', { ...kPeer, device: 'webgpu' }, [50]),
+    series('decode-128', kPeer, [400]),
+  ];
+  expect(ratios(list)).toEqual({ 'wllama same file webgpu in chromium': 20, 'best wllama': 20 });
+  // 0.1 GB a token.
+  expect(ratios(list, 1)).toEqual({ read: 0.5 });
+});

@@ -85,11 +85,15 @@ export function formatRatios(rows: readonly Row[]): string {
       .map(({ to, median, min, max }) => [
         row.model,
         row.what,
+        row.unit,
         describeSetup(row),
         to.startsWith(kBestPrefix) ? `the ${to}` : to,
         ...[median, min, max].map((value) => `${value.toFixed(2)}×`),
       ]),
   );
   if (cells.length === 0) return '';
-  return formatTable(['model', 'what', 'subject', 'against', 'median', 'min', 'max'], cells);
+  return formatTable(
+    ['model', 'what', 'unit', 'subject', 'against', 'median', 'min', 'max'],
+    cells,
+  );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Row } from './results.js';
-import { formatNumber, formatRatios, formatRows, formatTable } from './table.js';
+import { formatCosts, formatNumber, formatRatios, formatRows, formatTable } from './table.js';
 
 test('columns are as wide as their widest cell, numbers are to the right', () => {
   const rows = [
@@ -51,8 +51,28 @@ test('the other ratios have a table of their own, which is empty without any', (
   const lines = formatRatios([kRow]).split('\n');
   expect(lines).toHaveLength(3);
   expect(lines[2]?.split(/ {2,}/)).toEqual([
-    ...['m', 'decode-0', 'nonstop relaxed in chromium, 1 thread', 'the best wllama'],
+    ...['m', 'decode-0', 'GB/s', 'nonstop relaxed in chromium, 1 thread', 'the best wllama'],
     ...['2.50×', '2.00×', '3.00×'],
   ]);
   expect(formatRatios([{ ...kRow, ratios: [] }])).toBe('');
+});
+
+test('what a token costs has a line for each case, in a table of its own', () => {
+  const cost: Row = { ...kRow, device: 'webgpu', build: 'default', ratios: [] };
+  const rows: Row[] = [
+    { ...cost, unit: 'dispatches/token', median: 154 },
+    { ...cost, unit: 'waits/token', median: 0.25 },
+    { ...cost, what: 'decode-128', unit: 'dispatches/token', median: 155 },
+    kRow,
+  ];
+  const [head, , ...lines] = formatCosts(rows).split('\n');
+  expect(head?.split(/ {2,}/)).toEqual([
+    ...['model', 'what', 'subject', 'dispatches/token', 'waits/token'],
+  ]);
+  expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
+    ['m', 'decode-0', 'nonstop webgpu in chromium', '154', '0.25'],
+    ['m', 'decode-128', 'nonstop webgpu in chromium', '155'],
+  ]);
+  expect(formatRows(rows).split('\n')).toHaveLength(3);
+  expect(formatCosts([kRow])).toBe('');
 });

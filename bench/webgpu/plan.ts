@@ -20,7 +20,8 @@ const kDecodeTokens = 128;
 /** Of each of several replies at once. */
 const kTogetherTokens = 70;
 const kMostSequences = 8;
-const kReadBytes = 256 * 2 ** 20;
+/** Beyond the cache of any GPU; whole pieces of read_runner.ts. */
+export const kReadBytes = 256 * 2 ** 20;
 const kFirstTokenPrompt = 64;
 const kFirstTokenRepeats = 5;
 

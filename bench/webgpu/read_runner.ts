@@ -2,18 +2,16 @@
 // many passes that starting and waiting do not count: a browser rounds the GPU's own.
 import { EngineError } from '../../web/src/api/index.js';
 import { findAdapter, openDevice } from '../../web/src/gpu/adapter.js';
-import type { Case, KernelCase, Sample } from '../common/cases.js';
+import type { Case, Sample } from '../common/cases.js';
 import type { About, Runner } from '../common/runner.js';
+import { kReadBytes } from './plan.js';
 import kReadWgsl from './read.wgsl';
-
-type ReadCase = Extract<KernelCase, { kind: 'read' }>;
 
 /** Tried once; the fastest is kept. The last fills a large GPU (16 a multiprocessor of an H200). */
 const kWorkgroupCounts = [528, 1056, 2112, 4224];
 const kWorkgroupSize = 256;
 /** Of one dispatch; a long one may be taken for a hang. */
 const kLongestDispatchMs = 50;
-const kVectorBytes = 16;
 const kParamsBytes = 16;
 /** GPUBufferUsage, which Node has not as a global. */
 const kUsage = { copyDst: 0x08, uniform: 0x40, storage: 0x80 } as const;
@@ -21,39 +19,32 @@ const kUsage = { copyDst: 0x08, uniform: 0x40, storage: 0x80 } as const;
 export class GpuReadRunner implements Runner {
   readonly about: About;
   readonly #device: GPUDevice;
-  #reader: { buffer_bytes: number; reader: Reader } | undefined;
+  readonly #reader: Reader;
 
-  private constructor(device: GPUDevice, about: About) {
+  private constructor(device: GPUDevice, reader: Reader, about: About) {
     this.#device = device;
+    this.#reader = reader;
     this.about = about;
   }
 
+  /** Of a buffer of kReadBytes, or as large as the limits allow. */
   static async start(): Promise<GpuReadRunner> {
     const found = await findAdapter();
     if ('missing' in found) {
       throw new EngineError('backend_failed', `The GPU cannot be read: ${found.missing}.`);
     }
     const { device } = await openDevice(found.adapter, { default_limits: false, without: [] });
-    return new GpuReadRunner(device, { adapter: found.report });
+    const { maxBufferSize, maxStorageBufferBindingSize } = device.limits;
+    const size_bytes = Math.min(kReadBytes, maxBufferSize, maxStorageBufferBindingSize);
+    const reader = await Reader.make(device, size_bytes);
+    const { workgroup_count } = reader;
+    const about = { adapter: found.report, buffer_bytes: size_bytes, workgroup_count };
+    return new GpuReadRunner(device, reader, about);
   }
 
   async run(one: Case): Promise<Sample> {
     if (one.kind !== 'read') throw new TypeError(`Reading has no case "${one.kind}".`);
-    const reader = await this.#readerFor(one);
-    return { 'GB/s': await reader.measure(one.seconds * 1000) };
-  }
-
-  /** A buffer as large as asked for, or as the limits allow. */
-  async #readerFor({ buffer_bytes }: ReadCase): Promise<Reader> {
-    if (this.#reader?.buffer_bytes === buffer_bytes) return this.#reader.reader;
-    const { maxBufferSize, maxStorageBufferBindingSize } = this.#device.limits;
-    const most_bytes = Math.min(buffer_bytes, maxBufferSize, maxStorageBufferBindingSize);
-    const size_bytes = Math.floor(most_bytes / kVectorBytes) * kVectorBytes;
-    const reader = await Reader.make(this.#device, size_bytes);
-    this.#reader = { buffer_bytes, reader };
-    this.about['read_buffer_bytes'] = size_bytes;
-    this.about['read_workgroups'] = reader.workgroup_count;
-    return reader;
+    return { 'GB/s': await this.#reader.measure(one.seconds * 1000) };
   }
 
   async close(): Promise<void> {

@@ -9,11 +9,12 @@ import type { Setup } from '../common/cases.js';
 import { engineLoad } from '../common/engine_runner.js';
 import { kMostHeaderBytes, parseHeader, type GgufHeader } from '../common/gguf.js';
 import {
-  addToOutcome,
   formatFailures,
   formatOutcome,
+  joinOutcomes,
   kRounds,
   toJson,
+  toOutcome,
   type Outcome,
   type RunFacts,
 } from '../common/outcome.js';
@@ -121,8 +122,7 @@ async function measureModel(
   model: BenchModel,
   measurements: readonly Measurement[],
   { quick, tokens }: WebgpuPlanOptions,
-  outcome: Outcome,
-): Promise<void> {
+): Promise<Outcome> {
   const round_count = quick ? kRounds.quick : kRounds.whole;
   const stream = { write: (text: string) => log(text.trimEnd()) };
   const progress = new Progress(model.name, round_count, stream);
@@ -133,7 +133,10 @@ async function measureModel(
     start: (setup) => startSubject(setup, model, context_length),
     onStep: (step, to_come) => progress.next(step, to_come),
   });
-  addToOutcome(outcome, model, collected, () => undefined);
+  const outcome = toOutcome(model, collected, () => undefined);
+  log(formatOutcome(outcome));
+  for (const line of formatFailures(outcome)) log(line);
+  return outcome;
 }
 
 async function run(): Promise<object> {
@@ -145,19 +148,17 @@ async function run(): Promise<object> {
   for (const name of names) models.push(await findModel(name));
   const everything = models.flatMap((model) => planWebgpu(model, { ...options, only: [] }));
   checkNames(options.only, everything);
-  const outcome: Outcome = { rows: [], subjects: [], failures: [] };
+  const outcomes: Outcome[] = [];
   for (const model of models) {
-    await measureModel(model, planWebgpu(model, options), options, outcome);
+    outcomes.push(await measureModel(model, planWebgpu(model, options), options));
   }
-  log(formatOutcome(outcome));
-  for (const line of formatFailures(outcome)) log(line);
   const facts: RunFacts = {
     ...{ bench: 'webgpu', begin, quick: options.quick, complete: true, models },
     revision: contents.revision,
     machine: { cores: navigator.hardwareConcurrency, system: navigator.userAgent },
     versions: { chromium: /Chrom(?:e|ium)\/(\S+)/.exec(navigator.userAgent)?.[1] ?? null },
   };
-  return toJson(facts, outcome);
+  return toJson(facts, joinOutcomes(outcomes));
 }
 
 async function result(): Promise<object> {

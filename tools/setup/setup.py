@@ -154,8 +154,8 @@ GROUPS = {
         "gemma-3-270m", "gemma-notices", *(f"gemma-part{index}" for index in range(1, 5))
     ),
     "model-shape": shape_group("smollm2-360m", 249),
-    "model-shape-qwen": shape_group("qwen2.5-0.5b", 376),
-    "model-shape-llama": shape_group("llama-3.2-1b", 890),
+    "model-shape-qwen": shape_group("qwen2.5-0.5b", 373),
+    "model-shape-llama": shape_group("llama-3.2-1b", 891),
     "peers-npm": peers_group(
         "install_npm",
         ["node"],
