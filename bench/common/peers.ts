@@ -64,12 +64,15 @@ export function peerVersions(): Record<string, string> {
   };
 }
 
-/** Mean KL in nats of a peer's distributions to those of the GGUF's exact weights, by setup. */
+/**
+ * Mean KL in nats of a peer's distributions to those of the GGUF's exact weights, by setup. They were found
+ * on the CPU, where products round activations otherwise than on a GPU.
+ */
 export function readQuality(): (model: string, setup: Setup) => number | undefined {
   const file = path.join(kRoot, 'bench/peers/quality.json');
   const rows = fs.existsSync(file) ? field(readJson(file), 'rows') : [];
-  return (model, { software, weights }) => {
-    if (!Array.isArray(rows)) return undefined;
+  return (model, { software, device, weights }) => {
+    if (!Array.isArray(rows) || device !== 'cpu') return undefined;
     const found: unknown = rows.find(
       (row) =>
         field(row, 'model') === model &&

@@ -38,7 +38,6 @@ interface Wllama {
 
 interface Module {
   Wllama: new (paths: { default: string }, options: object) => Wllama;
-  LoggerWithoutDebug: object;
 }
 
 function isModule(value: unknown): value is Module {
@@ -51,8 +50,21 @@ interface Reply {
 }
 
 const kBatch = 512;
-/** More than any model has. */
-const kAllLayers = 999;
+const kOnCpu = { n_gpu_layers: 0 };
+/** Its flash attention goes to the CPU on many GPUs; without it it is faster there. */
+const kOnGpu = { n_gpu_layers: 999, flash_attn: false };
+
+function loggerInto(log: string[]) {
+  const note = (...words: unknown[]) => void log.push(words.join(' '));
+  return { debug: note, log: note, warn: note, error: note };
+}
+
+/** Where it finds no GPU that it can use (it needs shader-f16), it computes on the CPU and goes on. */
+function checkOnGpu(log: readonly string[]): void {
+  const [, count, all] = /offloaded (\d+)\/(\d+) layers to GPU/.exec(log.join('\n')) ?? [];
+  if (count !== undefined && count === all) return;
+  throw new Error(`wllama has (${count ?? 0}) of (${all ?? 'its'}) layers on the GPU.`);
+}
 
 class WllamaRunner implements Runner {
   readonly #wllama: Wllama;
@@ -66,18 +78,20 @@ class WllamaRunner implements Runner {
     const module: unknown = await import(new URL('/wllama/index.js', location.href).href);
     if (!isModule(module)) throw new TypeError('The file index.js is not wllama.');
     const wasm_url = new URL('/wllama/wasm/wllama.wasm', location.href).href;
-    const logger = module.LoggerWithoutDebug;
-    const wllama = new module.Wllama({ default: wasm_url }, { logger, suppressNativeLog: true });
+    const log: string[] = [];
+    const options = { logger: loggerInto(log), suppressNativeLog: device === 'cpu' };
+    const wllama = new module.Wllama({ default: wasm_url }, options);
     const blob = await (await fetch(model_url)).blob();
     await wllama.loadModel([blob], {
       n_threads: threads,
-      n_gpu_layers: device === 'webgpu' ? kAllLayers : 0,
       n_ctx: context,
       n_batch: kBatch,
+      ...(device === 'webgpu' ? kOnGpu : kOnCpu),
     });
     if (wllama.isMultithread() !== threads > 1) {
       throw new Error(`wllama does not run on (${threads}) threads.`);
     }
+    if (device === 'webgpu') checkOnGpu(log);
     return new WllamaRunner(wllama);
   }
 

@@ -22,6 +22,7 @@ const kTogetherTokens = 70;
 const kMostSequences = 8;
 /** Beyond the cache of any GPU; whole pieces of read_runner.ts. */
 export const kReadBytes = 256 * 2 ** 20;
+const kReadSeconds = 0.25;
 const kFirstTokenPrompt = 64;
 const kFirstTokenRepeats = 5;
 
@@ -44,9 +45,8 @@ export function planWebgpu(model: BenchModel, options: WebgpuPlanOptions): Measu
   const peers = (one: string) =>
     peerSetups(kWebgpuPeers, model, options, one, [{ device: 'webgpu', threads: 1 }]);
 
-  const seconds = quick ? 0.1 : 0.25;
   const kernels = ours.map((setup) => ({ ...setup, kernels: true }));
-  add('read', { kind: 'read', buffer_bytes: kReadBytes, seconds }, kernels);
+  add('read', { kind: 'read', buffer_bytes: kReadBytes, seconds: kReadSeconds }, kernels);
   for (const context of kContexts[extent]) {
     const one: Case = { kind: 'decode', context, tokens: tokens ?? kDecodeTokens };
     add(`decode-${context}`, one, [...ours, ...(context === 128 ? peers('decode') : [])]);

@@ -12,6 +12,7 @@ const kWorkgroupCounts = [528, 1056, 2112, 4224];
 const kWorkgroupSize = 256;
 /** Of one dispatch; a long one may be taken for a hang. */
 const kLongestDispatchMs = 50;
+const kMostPasses = 4096;
 const kParamsBytes = 16;
 /** GPUBufferUsage, which Node has not as a global. */
 const kUsage = { copyDst: 0x08, uniform: 0x40, storage: 0x80 } as const;
@@ -102,18 +103,28 @@ class Reader {
     // The first pass compiles and brings the pages.
     await this.#time(1, 1, this.workgroup_count);
     for (const count of kWorkgroupCounts) {
-      const once_ms = await this.#time(1, 1, count);
-      const passes = passesWithin(once_ms);
-      const pass_ms = passes > 1 ? (await this.#time(1, passes, count)) / passes : once_ms;
+      const pass_ms = await this.#passTime(count);
       if (pass_ms >= this.#pass_ms) continue;
       this.#pass_ms = pass_ms;
       this.workgroup_count = count;
     }
   }
 
+  /** Of one in a dispatch of so many that starting and waiting hardly count. */
+  async #passTime(workgroups: number): Promise<number> {
+    let passes = 1;
+    let time_ms = await this.#time(1, passes, workgroups);
+    while (time_ms < kLongestDispatchMs / 2 && passes < kMostPasses) {
+      passes = Math.min(kMostPasses, Math.ceil((passes * kLongestDispatchMs) / time_ms));
+      time_ms = await this.#time(1, passes, workgroups);
+    }
+    return time_ms / passes;
+  }
+
   /** GB/s over at least about `least_ms`. */
   async measure(least_ms: number): Promise<number> {
-    const passes = passesWithin(this.#pass_ms);
+    const fitting = Math.round(kLongestDispatchMs / this.#pass_ms);
+    const passes = Math.min(kMostPasses, Math.max(1, fitting));
     const dispatches = Math.max(1, Math.ceil(least_ms / (passes * this.#pass_ms)));
     const time_ms = await this.#time(dispatches, passes, this.workgroup_count);
     return (this.#size_bytes * passes * dispatches) / time_ms / 1e6;
@@ -134,10 +145,6 @@ class Reader {
     await queue.onSubmittedWorkDone();
     return performance.now() - begin_ms;
   }
-}
-
-function passesWithin(pass_ms: number): number {
-  return Math.min(1024, Math.max(1, Math.round(kLongestDispatchMs / pass_ms)));
 }
 
 const kFillBytes = 4 * 2 ** 20;

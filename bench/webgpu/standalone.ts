@@ -55,6 +55,9 @@ function listOf(name: string): string[] {
 
 function readOptions(): WebgpuPlanOptions {
   const tokens = query.get('tokens');
+  if (tokens !== null && !/^[1-9]\d*$/.test(tokens)) {
+    throw new TypeError(`The query's "tokens" is a whole number, not (${tokens}).`);
+  }
   return {
     quick: query.get('quick') === '1',
     peers: false,
