@@ -21,11 +21,22 @@ const kFiles: readonly (readonly [from: string, to: string])[] = [
   ),
 ];
 
+/** The page's query has these, or they belong to a run from here. */
+const kRefusedOptions = [
+  ...['json', 'peers', 'host', 'only', 'quick', 'tokens'],
+  ...kWebgpuBenchmark.refused_options,
+];
+
 export async function packFolder(
   folder: string,
   args: Arguments,
   signal: AbortSignal,
 ): Promise<number> {
+  for (const option of kRefusedOptions) {
+    if (!args.has(option)) continue;
+    const sentence = `The option "--${option}" does not go with "--pack".`;
+    throw new EngineError('invalid_argument', sentence);
+  }
   const files = [...kFiles];
   const models: string[] = [];
   for (const name of modelNames(kWebgpuBenchmark, args)) {

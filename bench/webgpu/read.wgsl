@@ -27,6 +27,6 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
     sum += pass_index;
   }
   let word = sum.x ^ sum.y ^ sum.z ^ sum.w;
-  // So that reading has a use; one word is ever equal.
+  // So that reading has a use for every lane; which of them is stored does not matter.
   if (word == 0x9e3779b9u || lane == 0u) { sums[group.x] = word; }
 }

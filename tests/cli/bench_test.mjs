@@ -125,6 +125,7 @@ describe('bench cpu', () => {
       [[...words, '--json', '/nowhere/x.json'], /folder "\/nowhere" cannot be written/],
       [['bench', 'cpu', '--model', 'nothing.gguf'], /There is no file "nothing.gguf"/],
       [[...words, '--pack', 'x'], /"--pack" does not belong to "bench cpu"/],
+      [['bench', 'webgpu', '--pack', 'x', '--quick'], /"--quick" does not go with "--pack"/],
       [['bench', 'webgpu', '--threads', '2'], /"--threads" does not belong to "bench webgpu"/],
       [[...words, '--seed', '1'], /"--seed" belongs to "generate", not to "bench"/],
     ];
