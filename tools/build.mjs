@@ -19,6 +19,7 @@ const common = {
   logLevel: 'warning',
   sourcemap: true,
   sourcesContent: false,
+  loader: { '.wgsl': 'text' },
 };
 
 /** Runs in a browser and in Node: no imports are left, and no module of either is assumed. */
@@ -32,7 +33,13 @@ async function buildScripts() {
     build({ ...neutral, entryPoints: ['apps/chat/src/app.ts'], outfile: 'apps/chat/dist/app.mjs' }),
     build({
       ...neutral,
-      entryPoints: ['page', 'kernel_worker'].map((name) => `bench/cpu/${name}.ts`),
+      entryPoints: [
+        { in: 'bench/cpu/page.ts', out: 'cpu' },
+        { in: 'bench/cpu/kernel_worker.ts', out: 'kernel_worker' },
+        { in: 'bench/webgpu/page.ts', out: 'webgpu' },
+        { in: 'bench/webgpu/cold.ts', out: 'cold' },
+        { in: 'bench/webgpu/standalone.ts', out: 'standalone' },
+      ],
       outdir: 'bench/dist',
       outExtension: { '.js': '.mjs' },
     }),
@@ -55,7 +62,11 @@ async function buildScripts() {
 
 function copyStatic() {
   fs.copyFileSync(at('apps/cli/src/page.html'), at('apps/cli/dist/page.html'));
-  fs.copyFileSync(at('bench/cpu/page.html'), at('bench/dist/page.html'));
+  fs.copyFileSync(at('bench/cpu/page.html'), at('bench/dist/cpu.html'));
+  fs.copyFileSync(at('bench/webgpu/page.html'), at('bench/dist/webgpu.html'));
+  for (const name of ['cold', 'standalone']) {
+    fs.copyFileSync(at(`bench/webgpu/${name}.html`), at(`bench/dist/${name}.html`));
+  }
   for (const name of ['wllama', 'transformers']) {
     fs.copyFileSync(at(`bench/peers/${name}.html`), at(`bench/dist/${name}.html`));
   }

@@ -1,6 +1,6 @@
 // Between whoever measures kernels and the worker that runs their module; and between that worker and
 // its threads.
-import type { KernelCase, Sample } from './cases.js';
+import type { KernelCase, Sample } from '../common/cases.js';
 
 export interface KernelStart {
   module_url: string;

@@ -2,14 +2,10 @@
 import { EngineError } from '../../web/src/api/index.js';
 import { moduleFileName } from '../../web/src/wasm/instance.js';
 import { spawnWorker, withTimeout, type WorkerHandle } from '../../web/src/wasm/platform.js';
-import { isKernelCase, type Case, type Sample } from './cases.js';
+import { isKernelCase, type Case, type Sample } from '../common/cases.js';
+import type { KernelSetup } from '../common/page_globals.js';
+import type { Runner } from '../common/runner.js';
 import type { KernelReply, KernelRequest } from './kernel_protocol.js';
-import type { Runner } from './runner.js';
-
-export interface KernelSetup {
-  build: 'relaxed' | 'simd';
-  threads: number;
-}
 
 const kLimitMs = 120_000;
 

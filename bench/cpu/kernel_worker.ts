@@ -3,7 +3,7 @@
 import { compileModule, makeSharedMemory } from '../../web/src/wasm/instance.js';
 import { parentPort, spawnWorker } from '../../web/src/wasm/platform.js';
 import { wasiImports } from '../../web/src/wasm/wasi.js';
-import type { KernelCase, Sample } from './cases.js';
+import type { KernelCase, Sample } from '../common/cases.js';
 import type {
   KernelReply,
   KernelRequest,

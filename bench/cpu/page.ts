@@ -1,7 +1,7 @@
-// The page in which our side is measured: one engine, or the kernels.
-import { EngineRunner } from './engine_runner.js';
+// The page of ./run bench cpu: one engine, or the kernels.
+import { EngineRunner } from '../common/engine_runner.js';
 import { KernelRunner } from './kernel_runner.js';
-import { servePage } from './page_globals.js';
+import { servePage } from '../common/page_globals.js';
 
 const kEngineWorker = new URL('/nonstop/worker.mjs', location.href).href;
 const kKernelWorker = new URL('/bench/kernel_worker.mjs', location.href).href;

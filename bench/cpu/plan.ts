@@ -1,93 +1,55 @@
-// Which cases are measured on which subjects, for one model. A measurement's subjects take turns:
-// A, B, C, A, B, C, …
-import { EngineError } from '../../web/src/api/index.js';
-import type { Case, KernelCase, Setup } from './cases.js';
-import { typeName } from './gguf.js';
-import type { BenchModel } from './models.js';
+// What ./run bench cpu measures of one model: kernels by themselves, replies, and the peers beside them.
+import type { BenchModel } from '../common/bench_model.js';
+import { kSameFile, type Case, type KernelCase, type Setup } from '../common/cases.js';
+import { typeName } from '../common/gguf.js';
+import {
+  contextFor,
+  peerSetups,
+  select,
+  type Measurement,
+  type PeerRow,
+  type PlanOptions,
+} from '../common/plan.js';
 
-export interface Measurement {
-  what: string;
-  one: Case;
-  setups: Setup[];
-}
-
-export interface PlanOptions {
-  quick: boolean;
-  peers: boolean;
-  hosts: readonly ('node' | 'chromium')[];
+export interface CpuPlanOptions extends PlanOptions {
   threads: readonly number[];
   builds: readonly ('relaxed' | 'simd')[];
-  /** Names or beginnings of names; empty: all. */
-  only: readonly string[];
 }
 
-export const kDecodeTokens = 64;
-export const kMostSequences = 8;
-/** Beyond what a case needs: its own tokens. */
-const kContextMargin = kDecodeTokens + 2;
-const kLongestContext = 2048;
+const kDecodeTokens = 64;
+const kMostSequences = 8;
+const kLongContext = 2048;
 const kLeastBufferBytes = 96 * 2 ** 20;
 /** Prompt rows of the kernels' many-token case; their weights may lie in a cache, as in a prefill. */
 const kPromptRows = 64;
 const kPromptBufferBytes = 8 * 2 ** 20;
 /** A tile of a prompt (AttentionTileTokens of engine/cpu/step.h, three heads to a KV head). */
 const kAttentionTokens = 16;
-const kNoWeights = '';
 
-export function contextOf(model: BenchModel): number {
-  return Math.min(model.attention.context_length, kLongestContext + kContextMargin);
+export function cpuContext(model: BenchModel): number {
+  return contextFor(model, kDecodeTokens);
 }
 
-/** Everything that is measured of `model`, in order; cases that its context cannot hold are left out. */
-export function planModel(model: BenchModel, options: PlanOptions): Measurement[] {
+/** Everything that is measured of `model`, in order. */
+export function planCpu(model: BenchModel, options: CpuPlanOptions): Measurement[] {
   const ours = ourSetups(options);
   const all = [
     ...kernelMeasurements(model, options, ours),
     ...replyMeasurements(model, options, ours),
   ];
-  return all.filter(
-    ({ what, one, setups }) =>
-      setups.length > 0 && fits(one, contextOf(model)) && isWanted(what, options.only),
-  );
+  return select(all, cpuContext(model), options.only);
 }
 
-function fits(one: Case, context: number): boolean {
-  switch (one.kind) {
-    case 'decode':
-      return one.context + one.tokens + 1 < context;
-    case 'prefill':
-      return one.tokens + 1 < context;
-    case 'attention':
-      return one.context <= context;
-    default:
-      return true;
-  }
-}
-
-function isWanted(what: string, only: readonly string[]): boolean {
-  return only.length === 0 || only.some((name) => what === name || what.startsWith(`${name}-`));
-}
-
-/** Names that choose nothing are refused. */
-export function checkNames(only: readonly string[], measurements: readonly Measurement[]): void {
-  for (const name of only) {
-    if (measurements.some(({ what }) => isWanted(what, [name]))) continue;
-    throw new EngineError(
-      'invalid_argument',
-      `The option "--only" is a list of measurements; (${name}) is none of those that are there.`,
-    );
-  }
-}
-
-function ourSetups({ hosts, threads, builds }: PlanOptions): Setup[] {
+function ourSetups({ hosts, threads, builds }: CpuPlanOptions): Setup[] {
   return hosts.flatMap((host) =>
     threads.flatMap((thread_count) =>
       builds.map((build): Setup => ({
         software: 'nonstop',
         host,
+        device: 'cpu',
         threads: thread_count,
         build,
-        weights: kNoWeights,
+        weights: '',
         sequences: 1,
         kernels: false,
       })),
@@ -103,7 +65,7 @@ function mainBuild(setups: readonly Setup[]): Setup[] {
 
 function kernelMeasurements(
   model: BenchModel,
-  { quick }: PlanOptions,
+  { quick }: CpuPlanOptions,
   ours: readonly Setup[],
 ): Measurement[] {
   const setups = mainBuild(ours).map((setup) => ({ ...setup, kernels: true }));
@@ -119,8 +81,8 @@ function kernelMeasurements(
       list.push([`${name}-x${kPromptRows}`, { ...shape, ...many }]);
     }
     const { layers, query_heads, kv_heads, head_dim } = model.attention;
-    const sizes = { layers, query_heads, kv_heads, head_dim, context: kLongestContext };
-    const name = `kernel-attention-${kLongestContext}`;
+    const sizes = { layers, query_heads, kv_heads, head_dim, context: kLongContext };
+    const name = `kernel-attention-${kLongContext}`;
     list.push([name, { kind: 'attention', ...sizes, tokens: 1, seconds }]);
     const tokens = kAttentionTokens;
     list.push([`${name}-x${tokens}`, { kind: 'attention', ...sizes, tokens, seconds }]);
@@ -128,7 +90,7 @@ function kernelMeasurements(
   return list.map(([what, one]) => ({ what, one, setups }));
 }
 
-const kDecodeContexts = { quick: [0, 2048], whole: [0, 512, 2048] };
+const kDecodeContexts = { quick: [0, kLongContext], whole: [0, 512, kLongContext] };
 const kPrompts = { quick: [32, 64, 430], whole: [32, 64, 430, 2000] };
 const kSequences = { quick: [1, 8], whole: [1, 2, 4, 8] };
 /** So many repeats that a sample takes a good part of a second. */
@@ -136,23 +98,22 @@ const kRepeatTokens = 200;
 
 function replyMeasurements(
   model: BenchModel,
-  options: PlanOptions,
+  options: CpuPlanOptions,
   ours: readonly Setup[],
 ): Measurement[] {
   const extent = options.quick ? 'quick' : 'whole';
   const main = mainBuild(ours);
+  const places = options.threads.map((threads) => ({ device: 'cpu' as const, threads }));
+  const peers = (one: string) => peerSetups(kCpuPeers, model, options, one, places);
   const list: Measurement[] = [];
   for (const context of model.extent === 'short' ? [0] : kDecodeContexts[extent]) {
     const one: Case = { kind: 'decode', context, tokens: kDecodeTokens };
-    const setups = context === 0 ? [...ours, ...peerSetups(model, options, 'decode')] : main;
+    const setups = context === 0 ? [...ours, ...peers('decode')] : main;
     list.push({ what: `decode-${context}`, one, setups });
   }
   for (const tokens of model.extent === 'short' ? [430] : kPrompts[extent]) {
     const one: Case = { kind: 'prefill', tokens, repeats: Math.ceil(kRepeatTokens / tokens) };
-    const setups = [
-      ...(tokens === 430 ? ours : main),
-      ...peerSetups(model, options, `prefill-${tokens}`),
-    ];
+    const setups = [...(tokens === 430 ? ours : main), ...peers(`prefill-${tokens}`)];
     list.push({ what: `prefill-${tokens}`, one, setups });
   }
   if (model.extent === 'short') return list;
@@ -165,41 +126,16 @@ function replyMeasurements(
   return list;
 }
 
-/** The peers' settings and the cases that each is measured in. */
-interface PeerRow {
-  software: Setup['software'];
-  host: Setup['host'];
-  weights: string;
-  cases: readonly string[];
-  /** Of a model that has only its own file. */
-  in_same_file: boolean;
-  /** Left out when it must be quick: a prompt of 430 tokens takes wllama up to a minute. */
-  slow_cases: readonly string[];
-}
-
-export const kSameFile = 'same file';
 const kLlama = { cases: ['decode', 'prefill-430'], slow_cases: [] };
-const kOnnx = { cases: ['decode', 'prefill-64'], slow_cases: [], in_same_file: false };
+const kOnnx = { cases: ['decode', 'prefill-64'], slow_cases: [] };
 const kWllama = { software: 'wllama', host: 'chromium', ...kLlama } as const;
 const kTransformers = { software: 'transformers.js', host: 'chromium', ...kOnnx } as const;
-export const kPeers: readonly PeerRow[] = [
-  { ...kWllama, weights: kSameFile, in_same_file: true },
-  { ...kWllama, weights: 'Q8_0', in_same_file: false },
-  { ...kWllama, weights: 'Q4_0', in_same_file: false, slow_cases: ['prefill-430'] },
+const kCpuPeers: readonly PeerRow[] = [
+  { ...kWllama, weights: kSameFile },
+  { ...kWllama, weights: 'Q8_0' },
+  // It reads a prompt of 430 tokens in up to a minute.
+  { ...kWllama, weights: 'Q4_0', slow_cases: ['prefill-430'] },
   { ...kTransformers, weights: 'q8' },
   { ...kTransformers, weights: 'fp32' },
-  { software: 'llama.cpp', host: 'native', ...kLlama, weights: kSameFile, in_same_file: true },
+  { software: 'llama.cpp', host: 'native', ...kLlama, weights: kSameFile },
 ];
-
-function peerSetups(model: BenchModel, options: PlanOptions, one: string): Setup[] {
-  if (!options.peers || model.peers === 'none') return [];
-  return kPeers
-    .filter((peer) => peer.cases.includes(one) && (model.peers === 'all' || peer.in_same_file))
-    .filter((peer) => !(options.quick && peer.slow_cases.includes(one)))
-    .flatMap(({ software, host, weights }) =>
-      options.threads.map((threads): Setup => ({
-        ...{ software, host, threads, weights },
-        ...{ build: 'default', sequences: 1, kernels: false },
-      })),
-    );
-}

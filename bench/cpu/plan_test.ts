@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { BenchModel } from './models.js';
-import { checkNames, planModel, type PlanOptions } from './plan.js';
+import type { BenchModel } from '../common/bench_model.js';
+import { checkNames } from '../common/plan.js';
+import { planCpu, type CpuPlanOptions } from './plan.js';
 
 const kModel: BenchModel = {
   ...{ name: 'm', path: 'm.gguf', size_bytes: 300e6, weight_bytes_per_token: 290e6 },
@@ -8,17 +9,17 @@ const kModel: BenchModel = {
   shapes: [{ type_id: 3, rows: 1536, columns: 576 }],
   attention: { layers: 30, query_heads: 9, kv_heads: 3, head_dim: 64, context_length: 8192 },
 };
-const kAll: PlanOptions = {
+const kAll: CpuPlanOptions = {
   ...{ quick: false, peers: false, hosts: ['node', 'chromium'], threads: [1, 2] },
   ...{ builds: ['relaxed', 'simd'], only: [] },
 };
 
-function names(model: BenchModel, options: PlanOptions): string[] {
-  return planModel(model, options).map(({ what }) => what);
+function names(model: BenchModel, options: CpuPlanOptions): string[] {
+  return planCpu(model, options).map(({ what }) => what);
 }
 
 test('all of the cases of a whole model, each on hosts and threads', () => {
-  const plan = planModel(kModel, kAll);
+  const plan = planCpu(kModel, kAll);
   expect(plan.map(({ what }) => what)).toEqual([
     ...['read', 'kernel-q4_1', 'kernel-q4_1-x64', 'kernel-attention-2048'],
     'kernel-attention-2048-x16',
@@ -35,7 +36,7 @@ test('all of the cases of a whole model, each on hosts and threads', () => {
 
 test('kernels and reading go over a buffer of the size of the model, 96 MiB at least', () => {
   const bytes = (size_bytes: number) =>
-    planModel({ ...kModel, size_bytes }, kAll).flatMap(({ one }) =>
+    planCpu({ ...kModel, size_bytes }, kAll).flatMap(({ one }) =>
       one.kind === 'read' || (one.kind === 'matmul' && one.tokens === 1) ? [one.buffer_bytes] : [],
     );
   expect(bytes(300e6)).toEqual([300e6, 300e6]);
@@ -50,7 +51,7 @@ test('cases that the context cannot hold are left out', () => {
 });
 
 test('peers join the cases that they share with us, and only where they are asked for', () => {
-  const plan = planModel(kModel, { ...kAll, peers: true });
+  const plan = planCpu(kModel, { ...kAll, peers: true });
   const peers = (what: string) => {
     const found = plan.find((one) => one.what === what)?.setups ?? [];
     return found
@@ -64,7 +65,7 @@ test('peers join the cases that they share with us, and only where they are aske
   ]);
   expect(peers('prefill-430')).toContain('llama.cpp same file 1');
   expect(peers('decode-512')).toEqual([]);
-  const other = planModel({ ...kModel, peers: 'same file' }, { ...kAll, peers: true });
+  const other = planCpu({ ...kModel, peers: 'same file' }, { ...kAll, peers: true });
   const setups = other.find(({ what }) => what === 'decode-0')?.setups ?? [];
   expect(setups.filter(({ weights }) => weights === 'Q8_0' || weights === 'q8')).toEqual([]);
   expect(setups.filter(({ weights }) => weights === 'same file')).toHaveLength(4);
@@ -76,7 +77,7 @@ test('names choose measurements by their beginning; a name that chooses nothing 
     'prefill-430',
   ]);
   expect(names(kModel, { ...kAll, only: ['decode-0'] })).toEqual(['decode-0']);
-  const plan = planModel(kModel, kAll);
+  const plan = planCpu(kModel, kAll);
   expect(() => checkNames(['decode', 'prefil'], plan)).toThrow(/\(prefil\) is none/);
   expect(() => checkNames(['decode', 'read'], plan)).not.toThrow();
 });

@@ -1,11 +1,11 @@
 // Transformers.js in a page: loads ONNX files that bench/peers/gguf_to_onnx.py made and gives its figures.
 // Decoding is timed from the first token that the page sees to the last, reading a prompt by the time to
-// the first token. ONNX Runtime's wasm backend, files from our own server, nothing cached, greedy.
-import type { Case, Sample } from '../cpu/cases.js';
-import { servePage, type TransformersSetup } from '../cpu/page_globals.js';
-import type { Runner } from '../cpu/runner.js';
-import { median } from '../cpu/stats.js';
-import { promptText } from '../cpu/text.js';
+// the first token. ONNX Runtime's wasm or WebGPU backend, files from our own server, nothing cached, greedy.
+import type { Case, Sample } from '../common/cases.js';
+import { servePage, type TransformersSetup } from '../common/page_globals.js';
+import type { Runner } from '../common/runner.js';
+import { median } from '../common/stats.js';
+import { promptText } from '../common/text.js';
 import { decodeRate } from './rates.js';
 
 interface Tensor {
@@ -62,7 +62,8 @@ class TransformersRunner implements Runner {
     this.#model = model;
   }
 
-  static async start({ model, dtype, threads }: TransformersSetup): Promise<TransformersRunner> {
+  static async start(setup: TransformersSetup): Promise<TransformersRunner> {
+    const { model, dtype, device, threads } = setup;
     const module: unknown = await import(served('/transformers/transformers.min.js'));
     if (!isModule(module)) throw new TypeError('The file is not Transformers.js.');
     const { env } = module;
@@ -77,7 +78,7 @@ class TransformersRunner implements Runner {
       wasm: served('/ort/ort-wasm-simd-threaded.asyncify.wasm'),
     };
     const tokenizer = await module.AutoTokenizer.from_pretrained(model);
-    const options = { device: 'wasm', dtype };
+    const options = { device: device === 'webgpu' ? device : 'wasm', dtype };
     const loaded = await module.AutoModelForCausalLM.from_pretrained(model, options);
     return new TransformersRunner(tokenizer, loaded);
   }
@@ -88,14 +89,22 @@ class TransformersRunner implements Runner {
       return { 'tok/s': decodeRate(times_ms) };
     }
     if (one.kind === 'prefill') {
-      const rates: number[] = [];
-      for (let i = 0; i < one.repeats; i++) {
-        const { begin_ms, times_ms } = await this.#reply(one.tokens, 1);
-        rates.push(one.tokens / (((times_ms[0] ?? NaN) - begin_ms) / 1000));
-      }
-      return { 'tok/s': median(rates) };
+      return { 'tok/s': one.tokens / ((await this.#firstToken(one.tokens, one.repeats)) / 1000) };
+    }
+    if (one.kind === 'first-token' && !one.is_cold) {
+      return { ms: await this.#firstToken(one.tokens, one.repeats) };
     }
     throw new TypeError(`Transformers.js is not measured in the case "${one.kind}".`);
+  }
+
+  /** Milliseconds, the median of `repeats`. */
+  async #firstToken(prompt_count: number, repeats: number): Promise<number> {
+    const times: number[] = [];
+    for (let i = 0; i < repeats; i++) {
+      const { begin_ms, times_ms } = await this.#reply(prompt_count, 1);
+      times.push((times_ms[0] ?? NaN) - begin_ms);
+    }
+    return median(times);
   }
 
   async #reply(prompt_count: number, token_count: number) {

@@ -1,11 +1,11 @@
 // wllama in a page: loads a GGUF file and gives its figures for the cases that it shares with us.
 // Decoding is timed as ours is, from the first token that the page sees to the last; reading a prompt by
-// wllama's own clock. The CPU only, no cached prompt, greedy.
-import type { Case, Sample } from '../cpu/cases.js';
-import { servePage, type WllamaSetup } from '../cpu/page_globals.js';
-import type { Runner } from '../cpu/runner.js';
-import { median } from '../cpu/stats.js';
-import { promptText } from '../cpu/text.js';
+// wllama's own clock. No cached prompt, greedy.
+import type { Case, Sample } from '../common/cases.js';
+import { servePage, type WllamaSetup } from '../common/page_globals.js';
+import type { Runner } from '../common/runner.js';
+import { median } from '../common/stats.js';
+import { promptText } from '../common/text.js';
 import { decodeRate } from './rates.js';
 
 interface Timings {
@@ -38,7 +38,6 @@ interface Wllama {
 
 interface Module {
   Wllama: new (paths: { default: string }, options: object) => Wllama;
-  LoggerWithoutDebug: object;
 }
 
 function isModule(value: unknown): value is Module {
@@ -51,6 +50,21 @@ interface Reply {
 }
 
 const kBatch = 512;
+const kOnCpu = { n_gpu_layers: 0 };
+/** Its flash attention goes to the CPU on many GPUs; without it it is faster there. */
+const kOnGpu = { n_gpu_layers: 999, flash_attn: false };
+
+function loggerInto(log: string[]) {
+  const note = (...words: unknown[]) => void log.push(words.join(' '));
+  return { debug: note, log: note, warn: note, error: note };
+}
+
+/** Where it finds no GPU that it can use (it needs shader-f16), it computes on the CPU and goes on. */
+function checkOnGpu(log: readonly string[]): void {
+  const [, count, all] = /offloaded (\d+)\/(\d+) layers to GPU/.exec(log.join('\n')) ?? [];
+  if (count !== undefined && count === all) return;
+  throw new Error(`wllama has (${count ?? 0}) of (${all ?? 'its'}) layers on the GPU.`);
+}
 
 class WllamaRunner implements Runner {
   readonly #wllama: Wllama;
@@ -59,22 +73,25 @@ class WllamaRunner implements Runner {
     this.#wllama = wllama;
   }
 
-  static async start({ model_url, threads, context }: WllamaSetup): Promise<WllamaRunner> {
+  static async start(setup: WllamaSetup): Promise<WllamaRunner> {
+    const { model_url, device, threads, context } = setup;
     const module: unknown = await import(new URL('/wllama/index.js', location.href).href);
     if (!isModule(module)) throw new TypeError('The file index.js is not wllama.');
     const wasm_url = new URL('/wllama/wasm/wllama.wasm', location.href).href;
-    const logger = module.LoggerWithoutDebug;
-    const wllama = new module.Wllama({ default: wasm_url }, { logger, suppressNativeLog: true });
+    const log: string[] = [];
+    const options = { logger: loggerInto(log), suppressNativeLog: device === 'cpu' };
+    const wllama = new module.Wllama({ default: wasm_url }, options);
     const blob = await (await fetch(model_url)).blob();
     await wllama.loadModel([blob], {
       n_threads: threads,
-      n_gpu_layers: 0,
       n_ctx: context,
       n_batch: kBatch,
+      ...(device === 'webgpu' ? kOnGpu : kOnCpu),
     });
     if (wllama.isMultithread() !== threads > 1) {
       throw new Error(`wllama does not run on (${threads}) threads.`);
     }
+    if (device === 'webgpu') checkOnGpu(log);
     return new WllamaRunner(wllama);
   }
 
@@ -90,6 +107,15 @@ class WllamaRunner implements Runner {
         rates.push(timings ? timings.prompt_n / (timings.prompt_ms / 1000) : NaN);
       }
       return { 'tok/s': median(rates) };
+    }
+    if (one.kind === 'first-token' && !one.is_cold) {
+      const times_ms: number[] = [];
+      for (let i = 0; i < one.repeats; i++) {
+        const begin_ms = performance.now();
+        const [first_ms = NaN] = (await this.#reply(one.tokens, 1)).times_ms;
+        times_ms.push(first_ms - begin_ms);
+      }
+      return { ms: median(times_ms) };
     }
     throw new TypeError(`wllama is not measured in the case "${one.kind}".`);
   }

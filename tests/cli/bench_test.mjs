@@ -119,11 +119,14 @@ describe('bench cpu', () => {
 
   test('what is wrong is said before anything is measured', async () => {
     const cases = [
-      [['bench'], /measures cpu, not \(nothing\)/],
-      [['bench', 'gpu'], /measures cpu, not \(gpu\)/],
+      [['bench'], /measures cpu or webgpu, not \(nothing\)/],
+      [['bench', 'gpu'], /measures cpu or webgpu, not \(gpu\)/],
       [[...words, '--only', 'decoding'], /\(decoding\) is none of those/],
       [[...words, '--json', '/nowhere/x.json'], /folder "\/nowhere" cannot be written/],
       [['bench', 'cpu', '--model', 'nothing.gguf'], /There is no file "nothing.gguf"/],
+      [[...words, '--pack', 'x'], /"--pack" does not belong to "bench cpu"/],
+      [['bench', 'webgpu', '--pack', 'x', '--quick'], /"--quick" does not go with "--pack"/],
+      [['bench', 'webgpu', '--threads', '2'], /"--threads" does not belong to "bench webgpu"/],
       [[...words, '--seed', '1'], /"--seed" belongs to "generate", not to "bench"/],
     ];
     for (const [line, message] of cases) {

@@ -1,4 +1,4 @@
-"""What ./run bench cpu --peers measures beside Nonstop, all under .deps/peers and never needed otherwise:
+"""What ./run bench … --peers measures beside Nonstop, all under .deps/peers and never needed otherwise:
 wllama and Transformers.js (npm), llama.cpp and the tools that make their model files (pip), the files.
 
 llama.cpp is compiled here for this machine's processor (-march=native), which is what a user gets.

@@ -90,12 +90,18 @@ def install_npm(_pins):
     npm.install()
 
 
-def make_shape_model(_pins):
+def shape_group(shape, size_mb):
     """Random weights in the shape of a larger model, for ./run bench."""
-    models = DEPS / "models"
-    command = ["/usr/bin/python3", ROOT / SHAPE_SCRIPT, models / "smollm2-135m-instruct.gguf"]
-    with Step("making smollm2-360m-shape.gguf (249 MB)"):
-        run([*command, ROOT / SHAPE_MODEL], "Making a model of random weights")
+    model = f".deps/models/{shape}-shape.gguf"
+
+    def install(_pins):
+        tokenizer = DEPS / "models" / "smollm2-135m-instruct.gguf"
+        command = ["/usr/bin/python3", ROOT / SHAPE_SCRIPT, shape, tokenizer, ROOT / model]
+        with Step(f"making {shape}-shape.gguf ({size_mb} MB)"):
+            run(command, "Making a model of random weights")
+
+    inputs = [ROOT / SHAPE_SCRIPT]
+    return Group(install, ["model-smollm2"], inputs=lambda: inputs, makes=[model])
 
 
 def peers_group(function, needs, **more):
@@ -125,7 +131,6 @@ def package_files():
 
 
 SHAPE_SCRIPT = "tools/make_shape_model.py"
-SHAPE_MODEL = ".deps/models/smollm2-360m-shape.gguf"
 
 GROUPS = {
     "apt-python": apt_group("python"),
@@ -148,12 +153,9 @@ GROUPS = {
     "model-gemma": model_group(
         "gemma-3-270m", "gemma-notices", *(f"gemma-part{index}" for index in range(1, 5))
     ),
-    "model-shape": Group(
-        make_shape_model,
-        ["model-smollm2"],
-        inputs=lambda: [ROOT / SHAPE_SCRIPT],
-        makes=[SHAPE_MODEL],
-    ),
+    "model-shape": shape_group("smollm2-360m", 249),
+    "model-shape-qwen": shape_group("qwen2.5-0.5b", 373),
+    "model-shape-llama": shape_group("llama-3.2-1b", 891),
     "peers-npm": peers_group(
         "install_npm",
         ["node"],

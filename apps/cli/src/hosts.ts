@@ -127,7 +127,10 @@ export async function closeChromium(context: BrowserContext): Promise<void> {
   await withTimeout(context.close(), kCloseLimitMs, sentence).catch(() => {});
 }
 
-/** Headless, with a profile folder of its own. */
+/**
+ * Headless, with a profile folder of its own. NONSTOP_CHROMIUM names another program than Debian's,
+ * NONSTOP_CHROMIUM_FLAGS more flags.
+ */
 export async function launchChromium(
   profile: string,
   more: readonly string[] = [],
@@ -146,6 +149,7 @@ export async function launchChromium(
         ...['--no-sandbox', '--no-first-run', '--disable-quic', '--disable-sync'],
         ...['--disable-background-networking', '--disable-component-update'],
         ...more,
+        ...(process.env['NONSTOP_CHROMIUM_FLAGS'] ?? '').split(/\s+/).filter((flag) => flag !== ''),
       ],
     });
   } catch (cause) {

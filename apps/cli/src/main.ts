@@ -1,7 +1,7 @@
 // The command line: parses, runs, reports. One place turns errors into a sentence (or with --json into
 // an object) and an exit status.
 import { EngineError, toEngineError } from '../../../web/src/api/index.js';
-import { runBench } from '../../../bench/cpu/main.js';
+import { runBench } from '../../../bench/main.js';
 import { exitStatus } from './exit.js';
 import { helpText } from './help.js';
 import { asksForHelp, parseArguments, type Arguments } from './parse.js';

@@ -7,7 +7,7 @@ export const kVerbs = {
   score: 'distributions along a given continuation',
   tokenize: 'text to ids, or with --ids ids to text',
   plan: "dump a model's graph, steps or memory plan",
-  bench: 'measure speed: "bench cpu" (docs/benchmarks.md)',
+  bench: 'measure speed: "bench cpu", "bench webgpu" (docs/benchmarks.md)',
 } as const;
 export type Verb = keyof typeof kVerbs;
 
@@ -222,6 +222,15 @@ export const kOptions: readonly OptionRow[] = [
   row('Verbs', kBench, 'quick', 'flag', 'bench: fewer cases, fewer rounds, one model'),
   row('Verbs', kBench, 'only', 'text', 'bench: only these ("decode,prefill-430")', {
     value: 'NAMES',
+  }),
+  row('Verbs', kBench, 'shapes', 'flag', 'bench: also random weights in three larger shapes'),
+  row('Verbs', kBench, 'tokens', 'integer', 'bench webgpu: tokens of a reply (default 128; 70)', {
+    value: 'N',
+    min: 2,
+    max: 4096,
+  }),
+  row('Verbs', kBench, 'pack', 'text', 'bench webgpu: writes it as a folder with a page', {
+    value: 'FOLDER',
   }),
 
   row('Server', ['serve'], 'port', 'integer', 'serve: the port (default 8000; 0: a free one)', {

@@ -1,13 +1,13 @@
-// Starts the subjects of one model: each setup becomes a runner that is ready.
+// Starts the subjects of one model: each setup becomes a runner that is ready. What differs between the
+// benchmarks (kernels by themselves, their page, the browser's flags) each of them gives.
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { kRoot } from '../../apps/cli/src/models.js';
-import { Chromium } from './chromium.js';
+import type { BenchModel } from './bench_model.js';
 import type { Setup } from './cases.js';
-import { EngineRunner } from './engine_runner.js';
-import { KernelRunner } from './kernel_runner.js';
+import { Chromium } from './chromium.js';
+import { EngineRunner, engineLoad } from './engine_runner.js';
 import { LlamaCppRunner } from './llama_cpp.js';
-import type { BenchModel } from './models.js';
 import type { PageSetup } from './page_globals.js';
 import {
   kLlamaScript,
@@ -17,13 +17,19 @@ import {
   kPython,
   peerModelFile,
 } from './peers.js';
-import { contextOf } from './plan.js';
 import type { Runner } from './runner.js';
 
-const kWebDist = path.join(kRoot, 'web/dist');
-const kBenchDist = path.join(kRoot, 'bench/dist');
+export const kWebDist = path.join(kRoot, 'web/dist');
+export const kBenchDist = path.join(kRoot, 'bench/dist');
 const kEngineWorker = pathToFileURL(path.join(kWebDist, 'worker.mjs')).href;
-const kKernelWorker = pathToFileURL(path.join(kBenchDist, 'kernel_worker.mjs')).href;
+
+export interface SubjectKinds {
+  /** Below bench/dist. */
+  page: string;
+  chromium_flags: readonly string[];
+  startKernels(setup: Setup): Promise<Runner>;
+  kernelPage(setup: Setup): PageSetup;
+}
 
 interface Sites {
   ours: string;
@@ -33,10 +39,14 @@ interface Sites {
 /** Opens Chromium when it is first needed; one for all subjects of a model. */
 export class Subjects {
   readonly #model: BenchModel;
+  readonly #context_length: number;
+  readonly #kinds: SubjectKinds;
   #chromium: Promise<{ browser: Chromium; sites: Sites }> | undefined;
 
-  constructor(model: BenchModel) {
+  constructor(model: BenchModel, context_length: number, kinds: SubjectKinds) {
     this.#model = model;
+    this.#context_length = context_length;
+    this.#kinds = kinds;
   }
 
   start(setup: Setup): Promise<Runner> {
@@ -49,7 +59,7 @@ export class Subjects {
           script: kLlamaScript,
           model: peerModelFile(this.#model, setup.weights),
           threads: setup.threads,
-          context: contextOf(this.#model),
+          context: this.#context_length,
         });
       default:
         return this.#startPeerPage(setup);
@@ -62,34 +72,30 @@ export class Subjects {
     return opened?.browser.version();
   }
 
-  #load({ threads, build, sequences }: Setup) {
-    const chosen = build === 'default' ? {} : { build };
-    const contextLength = contextOf(this.#model);
-    return { threads, contextLength, maxSequences: sequences, ...chosen };
-  }
-
   #startInNode(setup: Setup): Promise<Runner> {
-    if (setup.kernels) return KernelRunner.start(kernelSetup(setup), kKernelWorker);
+    if (setup.kernels) return this.#kinds.startKernels(setup);
     const source = { kind: 'file' as const, path: this.#model.path };
-    return EngineRunner.start({ source, load: this.#load(setup) }, kEngineWorker);
+    const load = engineLoad(setup, this.#context_length);
+    return EngineRunner.start({ source, load }, kEngineWorker);
   }
 
   async #startInPage(setup: Setup): Promise<Runner> {
     const { browser, sites } = await this.#open();
-    const url = new URL('bench/page.html', sites.ours).href;
-    if (setup.kernels) return browser.start(url, { kind: 'kernels', setup: kernelSetup(setup) });
+    const url = new URL(`bench/${this.#kinds.page}`, sites.ours).href;
+    if (setup.kernels) return browser.start(url, this.#kinds.kernelPage(setup));
     const file = encodeURIComponent(path.basename(this.#model.path));
     const source = { kind: 'url' as const, url: new URL(`model/${file}`, sites.ours).href };
-    return browser.start(url, { kind: 'engine', setup: { source, load: this.#load(setup) } });
+    const load = engineLoad(setup, this.#context_length);
+    return browser.start(url, { kind: 'engine', setup: { source, load } });
   }
 
   async #startPeerPage(setup: Setup): Promise<Runner> {
     const { browser, sites } = await this.#open();
-    const { threads, software } = setup;
+    const { device, threads, software } = setup;
     if (software === 'transformers.js') {
       const given: PageSetup = {
         kind: 'transformers.js',
-        setup: { model: `${this.#model.name}-onnx`, dtype: setup.weights, threads },
+        setup: { model: `${this.#model.name}-onnx`, dtype: setup.weights, device, threads },
       };
       return browser.start(new URL('bench/transformers.html', sites.peers).href, given);
     }
@@ -98,12 +104,13 @@ export class Subjects {
     const model_url = new URL(`${folder}/${encodeURIComponent(path.basename(file))}`, sites.peers);
     return browser.start(new URL('bench/wllama.html', sites.peers).href, {
       kind: 'wllama',
-      setup: { model_url: model_url.href, threads, context: contextOf(this.#model) },
+      setup: { model_url: model_url.href, device, threads, context: this.#context_length },
     });
   }
 
   #open(): Promise<{ browser: Chromium; sites: Sites }> {
-    this.#chromium ??= openChromium(path.dirname(this.#model.path));
+    const { chromium_flags } = this.#kinds;
+    this.#chromium ??= openChromium(path.dirname(this.#model.path), chromium_flags);
     return this.#chromium;
   }
 
@@ -113,8 +120,8 @@ export class Subjects {
   }
 }
 
-async function openChromium(model_folder: string) {
-  const browser = await Chromium.open();
+async function openChromium(model_folder: string, flags: readonly string[]) {
+  const browser = await Chromium.open(flags);
   const folders = { '/bench/': kBenchDist, '/model/': model_folder };
   const ours = await browser.serve({ folders: { ...folders, '/nonstop/': kWebDist } });
   const peers = await browser.serve({
@@ -122,8 +129,4 @@ async function openChromium(model_folder: string) {
     content_security_policy: kPeerPolicy,
   });
   return { browser, sites: { ours, peers } };
-}
-
-function kernelSetup({ build, threads }: Setup) {
-  return { build: build === 'simd' ? ('simd' as const) : ('relaxed' as const), threads };
 }

@@ -6,18 +6,27 @@ import {
   makeProfile,
   removeProfile,
 } from '../../apps/cli/src/hosts.js';
-import { startServer, type RunningServer } from '../../apps/cli/src/server.js';
+import {
+  kContentSecurityPolicy,
+  startServer,
+  type RunningServer,
+} from '../../apps/cli/src/server.js';
 import { EngineError } from '../../web/src/api/index.js';
 import type { Case, Sample } from './cases.js';
 import type { PageReply, PageSetup } from './page_globals.js';
-import type { Runner } from './runner.js';
+import type { About, Runner } from './runner.js';
 
 export interface Site {
   /** URL prefix to folder. */
   folders: Readonly<Record<string, string>>;
-  /** In place of our own, strict one. */
+  /** In place of kSitePolicy. */
   content_security_policy?: string;
 }
+
+/** Our own, strict one; a page may have itself in a frame, where it opens anew. */
+const kSitePolicy = kContentSecurityPolicy
+  .replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+  .concat("; frame-src 'self'");
 
 export class Chromium {
   readonly #profile: string;
@@ -29,10 +38,10 @@ export class Chromium {
     this.#context = context;
   }
 
-  static async open(): Promise<Chromium> {
+  static async open(flags: readonly string[]): Promise<Chromium> {
     const profile = makeProfile();
     try {
-      return new Chromium(profile, await launchChromium(profile));
+      return new Chromium(profile, await launchChromium(profile, flags));
     } catch (thrown) {
       removeProfile(profile);
       throw thrown;
@@ -41,7 +50,8 @@ export class Chromium {
 
   /** Serves a site and gives its URL. */
   async serve(site: Site): Promise<string> {
-    const server = await startServer({ port: 0, files: {}, ...site });
+    const policy = { content_security_policy: kSitePolicy };
+    const server = await startServer({ port: 0, files: {}, ...policy, ...site });
     this.#servers.push(server);
     return server.url;
   }
@@ -59,7 +69,7 @@ export class Chromium {
     const runner = new PageRunner(page);
     try {
       await page.goto(url);
-      await runner.ask(page.evaluate((given) => benchStart(given), setup));
+      runner.about = await runner.ask(page.evaluate((given) => benchStart(given), setup));
       return runner;
     } catch (thrown) {
       await runner.close();
@@ -75,6 +85,7 @@ export class Chromium {
 }
 
 class PageRunner implements Runner {
+  about: About = {};
   readonly #page: Page;
   readonly #gone: Promise<never>;
 
@@ -88,10 +99,10 @@ class PageRunner implements Runner {
     this.#gone.catch(() => {});
   }
 
-  async ask(reply: Promise<PageReply>): Promise<Sample> {
+  async ask<T>(reply: Promise<PageReply<T>>): Promise<T> {
     const answer = await Promise.race([reply, this.#gone]);
     if ('error' in answer) throw new EngineError('internal', answer.error);
-    return answer.sample;
+    return answer.value;
   }
 
   async run(one: Case): Promise<Sample> {

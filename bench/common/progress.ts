@@ -29,16 +29,22 @@ export class TimeLeft {
   }
 }
 
+/** A part of NodeJS.WriteStream; a page has one of its own. */
+export interface ProgressStream {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
 export class Progress {
   readonly #label: string;
   readonly #round_count: number;
-  readonly #stream: NodeJS.WriteStream;
+  readonly #stream: ProgressStream;
   readonly #left = new TimeLeft();
   #under_way: { step: Step; since_ms: number } | undefined;
   #written_ms = -Infinity;
   #round: number | undefined;
 
-  constructor(label: string, round_count: number, stream: NodeJS.WriteStream) {
+  constructor(label: string, round_count: number, stream: ProgressStream) {
     this.#label = label;
     this.#round_count = round_count;
     this.#stream = stream;

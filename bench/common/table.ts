@@ -1,5 +1,5 @@
 // The result as text: one table of what was measured, one of ratios.
-import { describeSetup } from './cases.js';
+import { describeSetup, kTokenCosts, type Unit } from './cases.js';
 import { kBestPrefix, kReadBase, type Row } from './results.js';
 
 type Cell = string;
@@ -39,21 +39,42 @@ function share(row: Row): string {
   return read ? `${(read.median * 100).toFixed(0)} %` : '';
 }
 
+const kCostUnits: readonly Unit[] = Object.values(kTokenCosts);
+
+/** What tokens cost on the GPU stands in a table of its own (formatCosts). */
 export function formatRows(rows: readonly Row[]): string {
   const head = [
     ...['model', 'what', 'subject', 'median', 'min', 'max', 'unit'],
     ...['of read', 'KL, nat'],
   ];
-  const cells = rows.map((row) => [
-    row.model,
-    row.what,
-    describeSetup(row),
-    ...[row.median, row.min, row.max].map(formatNumber),
-    row.unit,
-    share(row),
-    row.mean_kl === null ? '' : row.mean_kl.toFixed(4),
-  ]);
+  const cells = rows
+    .filter(({ unit }) => !kCostUnits.includes(unit))
+    .map((row) => [
+      row.model,
+      row.what,
+      describeSetup(row),
+      ...[row.median, row.min, row.max].map(formatNumber),
+      row.unit,
+      share(row),
+      row.mean_kl === null ? '' : row.mean_kl.toFixed(4),
+    ]);
   return formatTable(head, cells);
+}
+
+/** The medians of a token's costs, a line for each case and subject; empty without any. */
+export function formatCosts(rows: readonly Row[]): string {
+  const costs = rows.filter(({ unit }) => kCostUnits.includes(unit));
+  if (costs.length === 0) return '';
+  const units = kCostUnits.filter((unit) => costs.some((row) => row.unit === unit));
+  const lines = new Map<string, Cell[]>();
+  for (const row of costs) {
+    const begin = [row.model, row.what, describeSetup(row)];
+    const key = begin.join('\n');
+    const line = lines.get(key) ?? [...begin, ...units.map(() => '')];
+    line[begin.length + units.indexOf(row.unit)] = formatNumber(row.median);
+    lines.set(key, line);
+  }
+  return formatTable(['model', 'what', 'subject', ...units], [...lines.values()]);
 }
 
 /** Ratios other than the share of reading, which stands in the first table. */
@@ -64,11 +85,15 @@ export function formatRatios(rows: readonly Row[]): string {
       .map(({ to, median, min, max }) => [
         row.model,
         row.what,
+        row.unit,
         describeSetup(row),
         to.startsWith(kBestPrefix) ? `the ${to}` : to,
         ...[median, min, max].map((value) => `${value.toFixed(2)}×`),
       ]),
   );
   if (cells.length === 0) return '';
-  return formatTable(['model', 'what', 'subject', 'against', 'median', 'min', 'max'], cells);
+  return formatTable(
+    ['model', 'what', 'unit', 'subject', 'against', 'median', 'min', 'max'],
+    cells,
+  );
 }

@@ -1,6 +1,6 @@
 // From samples to the rows of the result: medians, and ratios to what a reader compares with.
 import { describeSetup, setupKey, type Setup, type Unit } from './cases.js';
-import type { BenchModel } from './models.js';
+import type { BenchModel } from './bench_model.js';
 import type { Series } from './rounds.js';
 import { pairedRatio, summarize, type Summary } from './stats.js';
 
@@ -94,7 +94,7 @@ function ownBases(one: Series, all: readonly Series[]): Base[] {
     );
     add('bound', bound);
   }
-  if (one.unit !== 'tok/s') return bases;
+  if (one.unit !== 'tok/s' && one.unit !== 'ms') return bases;
   for (const [prefix, base] of kFirstOfKind) {
     if (one.what.startsWith(prefix)) add(base, find(base, {}));
   }
@@ -108,7 +108,10 @@ function ownBases(one: Series, all: readonly Series[]): Base[] {
  */
 function peerBases(one: Series, all: readonly Series[]): Base[] {
   const { threads, build } = one.setup;
-  const alike = all.filter(({ what, unit }) => what === one.what && unit === one.unit);
+  const alike = all.filter(
+    ({ what, unit, setup }) =>
+      what === one.what && unit === one.unit && setup.device === one.setup.device,
+  );
   if (build === 'simd' && alike.some(({ setup }) => setup.build === 'relaxed')) return [];
   const peers = alike.filter(
     ({ setup }) => setup.software !== 'nonstop' && setup.threads <= threads,

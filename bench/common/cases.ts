@@ -15,6 +15,27 @@ export interface PrefillCase {
   repeats: number;
 }
 
+/** From asking for a reply to its first token. */
+export interface FirstTokenCase {
+  kind: 'first-token';
+  tokens: number;
+  repeats: number;
+  /** With nothing ready: from the opening of a page, in Node from Engine.load. */
+  is_cold: boolean;
+}
+
+/** From Engine.load until another engine is ready, beside the one that is there. */
+export interface LoadCase {
+  kind: 'load';
+}
+
+/** Several replies at once, from the first request to the last token of all. */
+export interface TogetherCase {
+  kind: 'together';
+  count: number;
+  tokens: number;
+}
+
 /** Several replies at once, counted while all of them are under way. */
 export interface SequencesCase {
   kind: 'sequences';
@@ -27,7 +48,8 @@ export interface FactsCase {
   kind: 'facts';
 }
 
-export type EngineCase = DecodeCase | PrefillCase | SequencesCase | FactsCase;
+export type EngineCase =
+  DecodeCase | PrefillCase | FirstTokenCase | LoadCase | TogetherCase | SequencesCase | FactsCase;
 
 /** Kernels by themselves; `seconds` is how long a sample takes at least. */
 export type KernelCase = { seconds: number } & (
@@ -57,8 +79,22 @@ export function isKernelCase(one: Case): one is KernelCase {
   return one.kind === 'read' || one.kind === 'matmul' || one.kind === 'attention';
 }
 
-export type Unit =
-  'tok/s' | 'GB/s' | 'GOP/s' | 'GFLOP/s' | 'MB' | 'MB bound' | 'barriers/token' | 's';
+/** What a token costs on the GPU, by the names of the engine's figures. */
+export const kTokenCosts = {
+  dispatches: 'dispatches/token',
+  submits: 'submits/token',
+  waits: 'waits/token',
+  uploads: 'uploads/token',
+  readback_bytes: 'readback bytes/token',
+  tokens_in_flight: 'tokens in flight',
+} as const;
+
+export const kUnits = [
+  ...(['tok/s', 'ms', 'GB/s', 'GOP/s', 'GFLOP/s'] as const),
+  ...(['MB', 'MB bound', 'GPU MB', 'barriers/token', 's'] as const),
+  ...Object.values(kTokenCosts),
+];
+export type Unit = (typeof kUnits)[number];
 
 export type Sample = Partial<Record<Unit, number>>;
 
@@ -66,26 +102,33 @@ export type Sample = Partial<Record<Unit, number>>;
 export interface Setup {
   software: 'nonstop' | 'wllama' | 'transformers.js' | 'llama.cpp';
   host: 'node' | 'chromium' | 'native';
+  device: 'cpu' | 'webgpu';
+  /** 1 on the GPU. */
   threads: number;
-  /** Ours: relaxed or simd. Peers have one. */
+  /** Ours on the CPU: relaxed or simd. Everything else has one. */
   build: 'relaxed' | 'simd' | 'default';
   /** The weights' format, in the peer's own words. */
   weights: string;
   /** Conversations that the engine is made for. */
   sequences: number;
-  /** The kernels' own module in place of an engine. */
+  /** The kernels by themselves in place of an engine. */
   kernels: boolean;
 }
 
 export function setupKey(setup: Setup): string {
   return JSON.stringify([
-    ...[setup.software, setup.host, setup.threads, setup.build],
+    ...[setup.software, setup.host, setup.device, setup.threads, setup.build],
     ...[setup.weights, setup.sequences, setup.kernels],
   ]);
 }
 
-export function describeSetup({ software, host, threads, build, weights }: Setup): string {
-  const what = software === 'nonstop' ? build : weights;
+export function describeSetup({ software, host, device, threads, build, weights }: Setup): string {
+  const what = [build === 'default' ? '' : build, weights, device === 'webgpu' ? device : ''];
+  const name = [software, ...what.filter((word) => word !== '')].join(' ');
   const where = host === 'native' ? '' : ` in ${host}`;
-  return `${software} ${what}${where}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  if (device === 'webgpu') return `${name}${where}`;
+  return `${name}${where}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
 }
+
+/** Weights of a peer that reads the model's own file. */
+export const kSameFile = 'same file';

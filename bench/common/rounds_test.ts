@@ -7,7 +7,7 @@ import { takeSamples, type RoundsOptions, type Step } from './rounds.js';
 function setup(threads: number): Setup {
   return {
     ...{ software: 'nonstop', host: 'node', build: 'relaxed', weights: '' },
-    ...{ threads, sequences: 1, kernels: false },
+    ...{ threads, sequences: 1, kernels: false, device: 'cpu' },
   };
 }
 

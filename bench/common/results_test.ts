@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Setup, Unit } from './cases.js';
-import type { BenchModel } from './models.js';
+import type { BenchModel } from './bench_model.js';
 import { makeRows } from './results.js';
 import type { Series } from './rounds.js';
 
@@ -11,7 +11,7 @@ const kModel: BenchModel = {
 };
 const kOurs: Setup = {
   ...{ software: 'nonstop', host: 'chromium', threads: 1, build: 'relaxed', weights: '' },
-  ...{ sequences: 1, kernels: false },
+  ...{ sequences: 1, kernels: false, device: 'cpu' },
 };
 const kPeer: Setup = { ...kOurs, software: 'wllama', build: 'default', weights: 'same file' };
 
@@ -124,4 +124,20 @@ test('a peer has the KL of its weights', () => {
       .map(({ mean_kl }) => mean_kl)
       .slice(0, 2),
   ).toEqual([0.02, null]);
+});
+
+test('on the GPU: replies at once against one, reading on the same host, peers on the GPU too', () => {
+  const gpu = { ...kOurs, device: 'webgpu', build: 'default' } as const;
+  const eight = { ...gpu, sequences: 8 };
+  const ms = [series('sequences-6', eight, [900], 'ms'), series('sequences-1', eight, [300], 'ms')];
+  expect(ratios(ms)).toEqual({ 'sequences-1': 3 });
+  const list = [
+    series('decode-128', gpu, [1000]),
+    series('read', { ...gpu, kernels: true }, [200], 'GB/s'),
+    series('decode-128', { ...kPeer, device: 'webgpu' }, [50]),
+    series('decode-128', kPeer, [400]),
+  ];
+  expect(ratios(list)).toEqual({ 'wllama same file webgpu in chromium': 20, 'best wllama': 20 });
+  // 0.1 GB a token.
+  expect(ratios(list, 1)).toEqual({ read: 0.5 });
 });

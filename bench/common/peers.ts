@@ -4,9 +4,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { kRoot } from '../../apps/cli/src/models.js';
 import { EngineError } from '../../web/src/api/index.js';
-import type { Setup } from './cases.js';
-import type { BenchModel } from './models.js';
-import { kSameFile } from './plan.js';
+import { kSameFile, type Setup } from './cases.js';
+import type { BenchModel } from './bench_model.js';
 
 const kPeers = path.join(kRoot, '.deps/peers');
 export const kPython = path.join(kPeers, 'python/bin/python');
@@ -30,7 +29,7 @@ export function checkPeers(): void {
     if (fs.existsSync(needed)) continue;
     throw new EngineError(
       'not_found',
-      'The peers are not set up yet; "./run bench cpu --peers" does it.',
+      'The peers are not set up yet; "./run bench … --peers" does it.',
     );
   }
 }
@@ -65,12 +64,15 @@ export function peerVersions(): Record<string, string> {
   };
 }
 
-/** Mean KL in nats of a peer's distributions to those of the GGUF's exact weights, by setup. */
+/**
+ * Mean KL in nats of a peer's distributions to those of the GGUF's exact weights, by setup. They were found
+ * on the CPU, where products round activations otherwise than on a GPU.
+ */
 export function readQuality(): (model: string, setup: Setup) => number | undefined {
   const file = path.join(kRoot, 'bench/peers/quality.json');
   const rows = fs.existsSync(file) ? field(readJson(file), 'rows') : [];
-  return (model, { software, weights }) => {
-    if (!Array.isArray(rows)) return undefined;
+  return (model, { software, device, weights }) => {
+    if (!Array.isArray(rows) || device !== 'cpu') return undefined;
     const found: unknown = rows.find(
       (row) =>
         field(row, 'model') === model &&

@@ -4,10 +4,10 @@ import {
   attentionSizes,
   commonShapes,
   parseHeader,
-  readGgufHeader,
   typeName,
   weightBytesPerToken,
 } from './gguf.js';
+import { readGgufHeader } from './models.js';
 
 type Dimensions = [name: string, type_id: number, ...dimensions: number[]];
 

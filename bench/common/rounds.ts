@@ -2,9 +2,9 @@
 // noted and left out of the later rounds; a stop keeps what there is.
 import { toEngineError } from '../../web/src/api/index.js';
 import { withTimeout } from '../../web/src/wasm/platform.js';
-import { setupKey, type Sample, type Setup, type Unit } from './cases.js';
+import { kUnits, setupKey, type Case, type Sample, type Setup, type Unit } from './cases.js';
 import type { Measurement } from './plan.js';
-import type { Runner } from './runner.js';
+import type { About, Runner } from './runner.js';
 
 /** One quantity of one subject, by round. */
 export interface Series {
@@ -36,6 +36,8 @@ export interface RoundsOptions {
 }
 
 export interface Collected {
+  /** Those that started, with what they say of themselves. */
+  subjects: { setup: Setup; about: About }[];
   series: Series[];
   failures: Failure[];
 }
@@ -83,8 +85,25 @@ export async function takeSamples(
   }
 }
 
+/** Short cases, of each kind that asks for a reply. */
+function isWarmUp(one: Case): boolean {
+  switch (one.kind) {
+    case 'decode':
+      return one.context < 512;
+    case 'prefill':
+      return one.tokens <= 64;
+    case 'first-token':
+      return !one.is_cold;
+    // Each number of rows has steps of its own.
+    case 'together':
+      return true;
+    default:
+      return false;
+  }
+}
+
 class Taker {
-  readonly collected: Collected = { series: [], failures: [] };
+  readonly collected: Collected = { subjects: [], series: [], failures: [] };
   readonly #cases: Map<string, Measurement>;
   readonly #options: RoundsOptions;
   readonly #runners = new Map<string, Runner>();
@@ -124,10 +143,10 @@ class Taker {
     const runner = await this.#options.start(setup);
     if (this.#options.signal.aborted || this.#failed.has(key)) return runner.close();
     this.#runners.set(key, runner);
+    this.collected.subjects.push({ setup, about: runner.about ?? {} });
     for (const { one, setups } of this.#cases.values()) {
       if (!setups.some((other) => setupKey(other) === key)) continue;
-      if (one.kind === 'decode' && one.context === 0) await runner.run(one);
-      if (one.kind === 'prefill' && one.tokens <= 64) await runner.run(one);
+      if (isWarmUp(one)) await runner.run(one);
     }
   }
 
@@ -173,10 +192,6 @@ class Taker {
     for (const runner of this.#runners.values()) await runner.close();
   }
 }
-
-const kUnits: readonly Unit[] = [
-  ...(['tok/s', 'GB/s', 'GOP/s', 'GFLOP/s', 'MB', 'MB bound', 'barriers/token', 's'] as const),
-];
 
 function toUnit(text: string): Unit {
   const unit = kUnits.find((one) => one === text);

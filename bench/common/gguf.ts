@@ -1,7 +1,6 @@
 // What the benchmark must know of a GGUF file: the bytes of weights that one token reads, the shapes
-// that carry most of them, and the sizes of attention. Only the header of a single file is read; the
-// engine has the real reader, with all its checks.
-import fs from 'node:fs';
+// that carry most of them, and the sizes of attention. Only the header of a single file is read, in Node
+// and in a page; the engine has the real reader, with all its checks.
 import { EngineError } from '../../web/src/api/index.js';
 
 export interface Tensor {
@@ -42,45 +41,49 @@ export function typeName(type_id: number): string {
 const kStringType = 8;
 const kArrayType = 9;
 /** By the value type's number: bytes, and how a number of it is read. */
-const kNumbers: Readonly<Record<number, readonly [number, (at: Buffer) => number]>> = {
-  0: [1, (at) => at.readUInt8()],
-  1: [1, (at) => at.readInt8()],
-  2: [2, (at) => at.readUInt16LE()],
-  3: [2, (at) => at.readInt16LE()],
-  4: [4, (at) => at.readUInt32LE()],
-  5: [4, (at) => at.readInt32LE()],
-  6: [4, (at) => at.readFloatLE()],
-  7: [1, (at) => at.readUInt8()],
-  10: [8, (at) => Number(at.readBigUInt64LE())],
-  11: [8, (at) => Number(at.readBigInt64LE())],
-  12: [8, (at) => at.readDoubleLE()],
+const kNumbers: Readonly<Record<number, readonly [number, (at: DataView) => number]>> = {
+  0: [1, (at) => at.getUint8(0)],
+  1: [1, (at) => at.getInt8(0)],
+  2: [2, (at) => at.getUint16(0, true)],
+  3: [2, (at) => at.getInt16(0, true)],
+  4: [4, (at) => at.getUint32(0, true)],
+  5: [4, (at) => at.getInt32(0, true)],
+  6: [4, (at) => at.getFloat32(0, true)],
+  7: [1, (at) => at.getUint8(0)],
+  10: [8, (at) => Number(at.getBigUint64(0, true))],
+  11: [8, (at) => Number(at.getBigInt64(0, true))],
+  12: [8, (at) => at.getFloat64(0, true)],
 };
 
+const kUtf8 = new TextDecoder();
+
 class Reader {
-  readonly #bytes: Buffer;
+  readonly #view: DataView;
   #at = 0;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  constructor(bytes: Uint8Array) {
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  take(size_bytes: number): Buffer {
-    const piece = this.#bytes.subarray(this.#at, this.#at + size_bytes);
-    if (piece.length < size_bytes) throw new EngineError('truncated', 'The header is cut short.');
+  take(size_bytes: number): DataView {
+    const begin = this.#view.byteOffset + this.#at;
+    if (this.#at + size_bytes > this.#view.byteLength) {
+      throw new EngineError('truncated', 'The header is cut short.');
+    }
     this.#at += size_bytes;
-    return piece;
+    return new DataView(this.#view.buffer, begin, size_bytes);
   }
 
   u32(): number {
-    return this.take(4).readUInt32LE();
+    return this.take(4).getUint32(0, true);
   }
 
   u64(): number {
-    return Number(this.take(8).readBigUInt64LE());
+    return Number(this.take(8).getBigUint64(0, true));
   }
 
   text(): string {
-    return this.take(this.u64()).toString('utf8');
+    return kUtf8.decode(this.take(this.u64()));
   }
 
   /** A number or a text; arrays are passed over. */
@@ -92,35 +95,25 @@ class Reader {
     }
     const element = this.u32();
     const count = this.u64();
-    if (element === kStringType) for (let i = 0; i < count; i++) this.text();
+    if (element === kStringType) for (let i = 0; i < count; i++) this.take(this.u64());
     else this.take(count * numberType(element)[0]);
     return undefined;
   }
 }
 
-function numberType(type: number): readonly [number, (at: Buffer) => number] {
+function numberType(type: number): readonly [number, (at: DataView) => number] {
   const found = kNumbers[type];
   if (!found) throw new EngineError('malformed', `The header has a value of type (${type}).`);
   return found;
 }
 
 /** Tokenizers make headers of some MB. */
-const kMostHeaderBytes = 64 * 2 ** 20;
+export const kMostHeaderBytes = 64 * 2 ** 20;
+const kMagic = 0x46554747; // "GGUF"
 
-export function readGgufHeader(path: string): GgufHeader {
-  const file = fs.openSync(path, 'r');
-  try {
-    const bytes = Buffer.alloc(Math.min(kMostHeaderBytes, fs.fstatSync(file).size));
-    fs.readSync(file, bytes, 0, bytes.length, 0);
-    return parseHeader(bytes);
-  } finally {
-    fs.closeSync(file);
-  }
-}
-
-export function parseHeader(bytes: Buffer): GgufHeader {
+export function parseHeader(bytes: Uint8Array): GgufHeader {
   const reader = new Reader(bytes);
-  if (reader.take(4).toString('latin1') !== 'GGUF') {
+  if (reader.u32() !== kMagic) {
     throw new EngineError('not_gguf', 'The file is no GGUF file.');
   }
   reader.u32(); // version
