@@ -18,9 +18,7 @@ constexpr uint32_t kMostWideTileHeads = 2;  // head_dim > 256
 // Workgroups that a row should have with a long context; a GPU runs a few hundred at a time.
 constexpr uint32_t kWantedWorkgroups = 128;
 constexpr uint32_t kLeastRanges = 8;
-constexpr uint32_t kMostRanges = 64;
-// Tokens of a range are a multiple of this.
-constexpr uint32_t kRangeStep = 32;
+constexpr uint32_t kMostRanges = 16;  // each is read by every workgroup of the next product
 
 void AddAttention(const AttentionOp& op, KernelSpec* spec, KernelCall* call) {
   AddStateConstants(op.state, &spec->constants);
@@ -70,14 +68,22 @@ bool CanFuseHeadRows(uint32_t head_count, uint32_t kv_head_count, uint32_t head_
   return head_dim % 8 == 0 && SplitAttention(head_count, kv_head_count, head_dim).tile_count == 1;
 }
 
-uint32_t AttentionPartialWords(uint32_t row_count, uint32_t head_count, uint32_t kv_head_count,
-                               uint32_t head_dim) {
-  const AttentionSplit split = SplitAttention(head_count, kv_head_count, head_dim);
-  const uint32_t partial_words = split.tile_heads * (head_dim + 2);
-  return row_count * UnitsPerRow(split, kv_head_count) * (1 + split.range_count * partial_words);
+AttentionParts PartsOf(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim,
+                       uint32_t window, uint32_t row_limit) {
+  return {.head_count = head_count,
+          .head_dim = head_dim,
+          .window = window,
+          .range_count = SplitAttention(head_count, kv_head_count, head_dim).range_count,
+          .row_limit = row_limit};
 }
 
-KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
+void AddPartsConstants(const AttentionParts& parts, std::vector<KernelConstant>* constants) {
+  constants->push_back(KernelConstant::Uint("RANGES", parts.range_count));
+  constants->push_back(KernelConstant::Uint("RANGE_STEP", AttentionParts::kRangeStep));
+  constants->push_back(KernelConstant::Uint("PART_ROWS", parts.row_limit));
+}
+
+KernelCall MakeDecodeAttentionCall(const AttentionOp& op, const AttentionParts& parts) {
   const uint32_t kv_head_count = op.cache.kv_head_count;
   const AttentionSplit split = SplitAttention(op.head_count, kv_head_count, op.cache.head_dim);
   KernelCall call;
@@ -85,12 +91,9 @@ KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
   AddAttention(op, &spec, &call);
   spec.constants.push_back(KernelConstant::Uint("TILE_HEADS", split.tile_heads));
   spec.constants.push_back(KernelConstant::Uint("TILES", split.tile_count));
-  spec.constants.push_back(KernelConstant::Uint("RANGES", split.range_count));
-  spec.constants.push_back(KernelConstant::Uint("RANGE_STEP", kRangeStep));
-  spec.constants.push_back(
-      KernelConstant::Uint("TICKETS", row_limit * UnitsPerRow(split, kv_head_count)));
-  spec.bindings = {kActivationsIn, kActivationsOut, kState, kPartials, kParams};
-  spec.files = {"state", "kv", "kv_read", "attention_score"};
+  AddPartsConstants(parts, &spec.constants);
+  spec.bindings = {kActivationsIn, kActivationsOut, kState, kParams};
+  spec.files = {"state", "kv", "kv_read", "attention_range", "attention_score", "attention_parts"};
   if (op.rows) {
     spec.bindings.insert(spec.bindings.end(), {kVectors, kCacheOut4});
     spec.files.insert(spec.files.end(),
@@ -105,11 +108,32 @@ KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
   return call;
 }
 
+KernelCall MakeCombineCall(const AttentionParts& parts, ActivationPlace x, ActivationPlace y,
+                           const StateShape& state) {
+  KernelCall call;
+  KernelSpec spec{.name = "attention_combine",
+                  .constants = {KernelConstant::Uint("HEADS", parts.head_count),
+                                KernelConstant::Uint("HEAD_DIM", parts.head_dim),
+                                KernelConstant::Uint("WINDOW", parts.window)},
+                  .bindings = {kActivationsIn, kActivationsOut, kState, kParams},
+                  .files = {"state", "attention_range", "attention_parts", "attention_combine"}};
+  AddStateConstants(state, &spec.constants);
+  AddPartsConstants(parts, &spec.constants);
+  call.in = x;
+  call.out = y;
+  call.params[1] = y.offset;
+  call.workload = {.units_per_row = parts.head_count * parts.head_dim,
+                   .units_per_workgroup = kThreads};
+  ComposeCall(std::move(spec), &call);
+  return call;
+}
+
 KernelCall MakePrefillAttentionCall(const AttentionOp& op) {
   KernelCall call;
   KernelSpec spec{.name = "attention_prefill",
                   .bindings = {kActivationsIn, kActivationsOut, kCacheIn4, kState, kParams},
-                  .files = {"state", "kv", "kv_read", "attention_score", "attention_prefill"}};
+                  .files = {"state", "kv", "kv_read", "attention_range", "attention_score",
+                            "attention_prefill"}};
   AddAttention(op, &spec, &call);
   const uint32_t tile_queries = 4 * (kThreads / (op.cache.head_dim / 2));
   call.workload = {.fixed_count = op.cache.kv_head_count,

@@ -6,12 +6,13 @@
 #include <optional>
 
 #include "graph/op.h"
+#include "webgpu/attention_parts.h"
 #include "webgpu/rows.h"
 
 namespace nonstop {
 
 struct AttentionOp {
-  ActivationPlace q, y;
+  ActivationPlace q, y;  // y, for decode: its parts
   uint32_t head_count = 0;
   CachePlace cache;
   float scale = 1.0f;
@@ -38,12 +39,14 @@ Status CheckAttention(uint32_t head_dim);
 // rows of the cache are whole vectors. Each row must be of a sequence of its own.
 bool CanFuseHeadRows(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim);
 
-// Words of the buffer `partials` that `row_count` rows need; zeros at the start.
-uint32_t AttentionPartialWords(uint32_t row_count, uint32_t head_count, uint32_t kv_head_count,
-                               uint32_t head_dim);
+// Where the decode kernel leaves what, for runs of up to `row_limit` rows.
+AttentionParts PartsOf(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim,
+                       uint32_t window, uint32_t row_limit);
 
-// `row_limit`: most rows of a run, which the layout of `partials` depends on.
-KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit);
+KernelCall MakeDecodeAttentionCall(const AttentionOp& op, const AttentionParts& parts);
+// y of the parts at x.
+KernelCall MakeCombineCall(const AttentionParts& parts, ActivationPlace x, ActivationPlace y,
+                           const StateShape& state);
 KernelCall MakePrefillAttentionCall(const AttentionOp& op);
 
 }  // namespace nonstop

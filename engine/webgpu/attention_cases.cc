@@ -1,7 +1,9 @@
 // Attention on the GPU against plain loops in f64: GQA, windows, caps, both cache types, odd sizes
 // of heads, several sequences, page boundaries, contexts in one range and in many.
+#include <algorithm>
 #include <cmath>
 
+#include "base/bytes.h"
 #include "base/exact_math.h"
 #include "base/format.h"
 #include "cpu/reference/ops.h"
@@ -38,64 +40,130 @@ AttentionOp MakeOp(const Shape& shape, const CaseBatch& batch, const CaseCache& 
           .rows = {}};
 }
 
-// One row's heads, and how far off they may be: f32 products of q and k are off by their size times
-// 2^-22, weights by that and by exp's (3 + 2 |x|) units.
+// What is expected of some numbers, and how far off they may be: f32 products of q and k are off by
+// their size times 2^-22, weights by that and by exp's (3 + 2 |x|) units.
 struct Expected {
   std::vector<float> values;
   std::vector<float> tolerances;
+
+  void Add(double value, double tolerance) {
+    values.push_back(static_cast<float>(value));
+    tolerances.push_back(static_cast<float>(tolerance));
+  }
 };
 
-void Attend(const Shape& shape, const CaseBatch& batch, const CaseCache& cache, uint32_t row,
-            uint32_t head, const float* q, Expected* out) {
-  const BatchRow& at = batch.rows()[row];
-  const uint32_t kv_head = head / (shape.head_count / shape.kv_head_count);
-  const uint32_t end = at.position + 1;
-  const uint32_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
-  const auto load = [&](bool is_value, uint32_t token, uint32_t i) {
-    return static_cast<double>(
-        cache.Load(batch.pages(at.sequence)[token / 256], is_value, kv_head, token, i));
-  };
-  std::vector<double> weights;
-  double largest = -1e30, product_size = 0;
-  for (uint32_t token = begin; token < end; ++token) {
-    double sum = 0, size = 0;
-    for (uint32_t i = 0; i < shape.head_dim; ++i) {
-      const double product = static_cast<double>(q[i]) * load(false, token, i);
-      sum += product;
-      size += std::abs(product);
-    }
-    sum *= static_cast<double>(shape.scale());
-    product_size = std::max(product_size, size * static_cast<double>(shape.scale()));
-    if (shape.soft_cap != 0) {
-      sum = static_cast<double>(shape.soft_cap) *
-            ExactTanh(sum / static_cast<double>(shape.soft_cap));
-    }
-    weights.push_back(sum);
-    largest = std::max(largest, sum);
-  }
-  double total = 0;
-  for (double& weight : weights) total += weight = ExactExp(weight - largest);
-  for (uint32_t i = 0; i < shape.head_dim; ++i) {
-    double sum = 0;
+// One head of a row, over the tokens from `begin` to `end`: their scores, then what they make of V.
+class Attended {
+ public:
+  Attended(const Shape& shape, const CaseBatch& batch, const CaseCache& cache, uint32_t row,
+           uint32_t head, const float* q, uint32_t begin, uint32_t end)
+      : sums_(shape.head_dim, 0.0) {
+    const uint32_t sequence = batch.rows()[row].sequence;
+    const uint32_t kv_head = head / (shape.head_count / shape.kv_head_count);
+    const auto load = [&](bool is_value, uint32_t token, uint32_t i) {
+      return static_cast<double>(
+          cache.Load(batch.pages(sequence)[token / 256], is_value, kv_head, token, i));
+    };
+    std::vector<double> scores;
     for (uint32_t token = begin; token < end; ++token) {
-      sum += weights[token - begin] * load(true, token, i);
+      double sum = 0, size = 0;
+      for (uint32_t i = 0; i < shape.head_dim; ++i) {
+        const double product = static_cast<double>(q[i]) * load(false, token, i);
+        sum += product;
+        size += std::abs(product);
+      }
+      sum *= static_cast<double>(shape.scale());
+      score_error_ = std::max(score_error_, size * static_cast<double>(shape.scale()) * 0x1p-22);
+      const double cap = static_cast<double>(shape.soft_cap);
+      if (shape.soft_cap != 0) sum = cap * ExactTanh(sum / cap);
+      scores.push_back(sum);
+      largest_ = std::max(largest_, sum);
     }
-    out->values.push_back(static_cast<float>(sum / total));
-    out->tolerances.push_back(static_cast<float>(
-        4 * (product_size * 0x1p-22 + (3 + 4 * product_size) * 0x1p-24) + 0x1p-22));
+    for (uint32_t token = begin; token < end; ++token) {
+      const double weight = ExactExp(scores[token - begin] - largest_);
+      weight_ += weight;
+      for (uint32_t i = 0; i < shape.head_dim; ++i) sums_[i] += weight * load(true, token, i);
+    }
   }
+
+  // Relative, of a weight: V's values are at most 1.
+  double error() const { return 4 * (score_error_ + 3 * 0x1p-24 + 4 * score_error_) + 0x1p-22; }
+  void ExpectResult(Expected* out) const {
+    for (double sum : sums_) out->Add(sum / weight_, error());
+  }
+  void ExpectSums(Expected* out) const {
+    for (double sum : sums_) out->Add(sum, error() * weight_);
+  }
+  void ExpectStats(Expected* out) const {
+    out->Add(largest_, 4 * score_error_ + std::abs(largest_) * 0x1p-20);
+    out->Add(weight_, error() * weight_);
+  }
+
+ private:
+  std::vector<double> sums_;
+  double largest_ = -1e30, weight_ = 0, score_error_ = 0;
+};
+
+uint32_t FirstSeen(const Shape& shape, uint32_t position) {
+  return shape.window != 0 && position + 1 > shape.window ? position + 1 - shape.window : 0;
+}
+
+const float* QueryOf(const Shape& shape, const std::vector<float>& q, uint32_t row, uint32_t head) {
+  return &q[(size_t{row} * shape.head_count + head) * shape.head_dim];
 }
 
 Expected AttendAll(const Shape& shape, const CaseBatch& batch, const CaseCache& cache,
                    const std::vector<float>& q) {
   Expected expected;
   for (uint32_t row = 0; row < batch.row_count(); ++row) {
+    const uint32_t position = batch.rows()[row].position;
     for (uint32_t head = 0; head < shape.head_count; ++head) {
-      const size_t at = (size_t{row} * shape.head_count + head) * shape.head_dim;
-      Attend(shape, batch, cache, row, head, &q[at], &expected);
+      Attended(shape, batch, cache, row, head, QueryOf(shape, q, row, head),
+               FirstSeen(shape, position), position + 1)
+          .ExpectResult(&expected);
     }
   }
   return expected;
+}
+
+AttentionParts PartsOf(const Shape& shape) {
+  return nonstop::PartsOf(shape.head_count, shape.kv_head_count, shape.head_dim, shape.window,
+                          kMatvecRowLimit);
+}
+
+// The parts of all rows and ranges; of ranges that there are not, what was there.
+CallOperand ExpectParts(const Shape& shape, const CaseBatch& batch, const CaseCache& cache,
+                        const std::vector<float>& q, float tolerance_factor = 1.0f) {
+  const AttentionParts parts = PartsOf(shape);
+  std::vector<float> values(parts.element_count(), kSentinel);
+  std::vector<float> tolerances(values.size(), 0.0f);
+  const auto put = [&](size_t at, const Expected& expected) {
+    std::copy(expected.values.begin(), expected.values.end(),
+              values.begin() + static_cast<ptrdiff_t>(at));
+    for (size_t i = 0; i < expected.tolerances.size(); ++i) {
+      tolerances[at + i] = expected.tolerances[i] * tolerance_factor;
+    }
+  };
+  for (uint32_t row = 0; row < batch.row_count(); ++row) {
+    const uint32_t end = batch.rows()[row].position + 1;
+    const uint32_t begin = FirstSeen(shape, end - 1);
+    const uint32_t step = AttentionParts::kRangeStep;
+    const uint32_t tokens = DivideRoundUp(end - begin, parts.range_count * step) * step;
+    for (uint32_t range = 0; begin + range * tokens < end; ++range) {
+      for (uint32_t head = 0; head < shape.head_count; ++head) {
+        const uint32_t first = begin + range * tokens;
+        const Attended attended(shape, batch, cache, row, head, QueryOf(shape, q, row, head), first,
+                                std::min(first + tokens, end));
+        const size_t part = (size_t{row} * parts.range_count + range) * shape.head_count + head;
+        Expected sums, stats;
+        attended.ExpectSums(&sums);
+        attended.ExpectStats(&stats);
+        put(part * shape.head_dim, sums);
+        put(parts.stats_offset() + 2 * part, stats);
+      }
+    }
+  }
+  return ExpectOut(values, tolerances);
 }
 
 void AddDecode(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) {
@@ -104,21 +172,15 @@ void AddDecode(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) {
   cache.Fill(random);
   const std::vector<float> q =
       RandomFloats(random, size_t{batch.row_count()} * shape.head_count * shape.head_dim, 4.0f);
-  const KernelCall call = MakeDecodeAttentionCall(MakeOp(shape, batch, cache), kMatvecRowLimit);
-  const Expected expected = AttendAll(shape, batch, cache, q);
-  // The counters are zero again after the dispatch; the partials behind them are not looked at.
-  const std::vector<uint32_t> partials(AttentionPartialWords(kMatvecRowLimit, shape.head_count,
-                                                             shape.kv_head_count, shape.head_dim));
-  AddCallCase(
-      writer,
-      Format("attention decode %s, %u rows from %u", shape.name().c_str(), batch.row_count(),
-             batch.rows()[0].position),
-      call, batch.row_count(),
-      {{KernelBinding::kActivationsIn, CaseInput(InArena(q))},
-       ExpectOut(expected.values, expected.tolerances),
-       {KernelBinding::kCacheIn4, CaseInput(cache.bytes())},
-       batch.operand(),
-       {KernelBinding::kPartials, {.access = GpuAccess::kReadWrite, .bytes = BytesOf(partials)}}});
+  const KernelCall call = MakeDecodeAttentionCall(MakeOp(shape, batch, cache), PartsOf(shape));
+  AddCallCase(writer,
+              Format("attention decode %s, %u rows from %u", shape.name().c_str(),
+                     batch.row_count(), batch.rows()[0].position),
+              call, batch.row_count(),
+              {{KernelBinding::kActivationsIn, CaseInput(InArena(q))},
+               ExpectParts(shape, batch, cache, q),
+               {KernelBinding::kCacheIn4, CaseInput(cache.bytes())},
+               batch.operand()});
 }
 
 void AddPrefill(CaseWriter& writer, const Shape& shape, uint32_t position, uint32_t row_count) {
@@ -207,9 +269,6 @@ void AddFused(CaseWriter& writer, const Shape& shape, const CaseBatch& batch, bo
       }
     }
   }
-  Expected expected = AttendAll(shape, batch, cache, q);
-  // What norm and rotation add: some units of the last place of q and k, which are below 4.
-  for (float& tolerance : expected.tolerances) tolerance *= 4;
   const auto floats = [](const CaseCache& from) {
     std::vector<float> values(from.words());
     std::memcpy(values.data(), from.bytes().data(), 4 * values.size());
@@ -218,21 +277,37 @@ void AddFused(CaseWriter& writer, const Shape& shape, const CaseBatch& batch, bo
   for (size_t i = 0; i < cache_tolerances.size(); ++i) {
     if (cache.bytes()[i] != before.bytes()[i]) cache_tolerances[i] = shape.is_f32 ? 0x1p-19f : 0;
   }
-  const std::vector<uint32_t> partials(AttentionPartialWords(kMatvecRowLimit, shape.head_count,
-                                                             shape.kv_head_count, shape.head_dim));
+  AddCallCase(writer,
+              Format("attention with rope_kv %s%s, %u rows from %u", shape.name().c_str(),
+                     has_norms ? " normed" : "", batch.row_count(), batch.rows()[0].position),
+              MakeDecodeAttentionCall(op, PartsOf(shape)), batch.row_count(),
+              {{KernelBinding::kActivationsIn, CaseInput(InArena(rows))},
+               // Norm and rotation add some units of the last place of q and k, which are below 4.
+               ExpectParts(shape, batch, cache, q, 4.0f),
+               {KernelBinding::kVectors, CaseInput(vectors)},
+               {KernelBinding::kCacheOut4,
+                shape.is_f32 ? CaseOutput(floats(before), floats(cache), cache_tolerances)
+                             : CaseOutput(before.bytes(), cache.bytes())},
+               batch.operand()});
+}
+
+// Parts as they are, and what they make together.
+void AddCombine(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) {
+  Lcg random{shape.head_dim + 3};
+  CaseCache cache(shape.head_dim, shape.kv_head_count, shape.is_f32, batch.page_count());
+  cache.Fill(random);
+  const std::vector<float> q =
+      RandomFloats(random, size_t{batch.row_count()} * shape.head_count * shape.head_dim, 4.0f);
+  const CallOperand parts = ExpectParts(shape, batch, cache, q);
+  std::vector<std::byte> exact(parts.bytes.expected.begin() + kArenaMargin * sizeof(float),
+                               parts.bytes.expected.end());
+  const Expected expected = AttendAll(shape, batch, cache, q);
   AddCallCase(
-      writer,
-      Format("attention with rope_kv %s%s, %u rows from %u", shape.name().c_str(),
-             has_norms ? " normed" : "", batch.row_count(), batch.rows()[0].position),
-      MakeDecodeAttentionCall(op, kMatvecRowLimit), batch.row_count(),
-      {{KernelBinding::kActivationsIn, CaseInput(InArena(rows))},
+      writer, Format("attention combine %s, %u rows", shape.name().c_str(), batch.row_count()),
+      MakeCombineCall(PartsOf(shape), {0, 0}, {1, kArenaMargin}, batch.state()), batch.row_count(),
+      {{KernelBinding::kActivationsIn, {.bytes = std::move(exact)}},
        ExpectOut(expected.values, expected.tolerances),
-       {KernelBinding::kVectors, CaseInput(vectors)},
-       {KernelBinding::kCacheOut4, shape.is_f32
-                                       ? CaseOutput(floats(before), floats(cache), cache_tolerances)
-                                       : CaseOutput(before.bytes(), cache.bytes())},
-       batch.operand(),
-       {KernelBinding::kPartials, {.access = GpuAccess::kReadWrite, .bytes = BytesOf(partials)}}});
+       batch.operand()});
 }
 
 }  // namespace
@@ -258,6 +333,9 @@ void AddAttentionCases(CaseWriter& writer) {
     AddPrefill(writer, shape, 250, 13);
     AddPrefill(writer, shape, 509, 70);
   }
+  const CaseBatch two({{0, 300, 0}, {0, 511, 1}}, {});
+  AddCombine(writer, {9, 3, 64}, two);
+  AddCombine(writer, {3, 1, 6, true, 40}, two);
   // Longer than RANGES tiles of 64 tokens: several tiles a range.
   AddDecode(writer, kShapes[0], CaseBatch({{0, 2500, 0}}, {}));
   const CaseBatch three({{0, 300, 0}, {0, 5, 1}, {0, 511, 2}}, {});

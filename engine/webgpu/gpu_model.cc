@@ -39,7 +39,7 @@ namespace {
 struct Widths {
   uint32_t normed = 0;  // what a product reads after a norm
   uint32_t qkv = 0;
-  uint32_t partial_words = 0;  // of one row
+  uint32_t parts = 0;  // of all rows
 };
 
 Widths FindWidths(const Plan& plan) {
@@ -56,9 +56,9 @@ Widths FindWidths(const Plan& plan) {
           std::max(widths.qkv, (params.head_count + 2 * params.kv_head_count) * params.head_dim);
     }
     if (step.op == OpKind::kAttention) {
-      widths.partial_words = std::max(
-          widths.partial_words,
-          AttentionPartialWords(1, params.head_count, params.kv_head_count, params.head_dim));
+      const AttentionParts parts = PartsOf(params.head_count, params.kv_head_count, params.head_dim,
+                                           params.window, plan.limits.token_rows);
+      widths.parts = std::max(widths.parts, parts.element_count());
     }
   }
   return widths;
@@ -90,7 +90,7 @@ Result<std::unique_ptr<GpuArenas>> GpuArenas::Create(Gpu* gpu, const Plan& plan)
   TRY(arenas->Allocate(rows * widths.normed * sizeof(float), &arenas->normed_rows_));
   TRY(arenas->Allocate(rows * widths.qkv * sizeof(float), &arenas->qkv_rows_));
   if (rows <= kMatvecRowLimit) {
-    TRY(arenas->Allocate(rows * widths.partial_words * sizeof(uint32_t), &arenas->partials_));
+    TRY(arenas->Allocate(uint64_t{widths.parts} * sizeof(float), &arenas->parts_));
     TRY(arenas->Allocate(rows * SampleBestWords() * sizeof(uint32_t), &arenas->best_));
   }
   return arenas;
@@ -98,7 +98,7 @@ Result<std::unique_ptr<GpuArenas>> GpuArenas::Create(Gpu* gpu, const Plan& plan)
 
 GpuArenas::~GpuArenas() {
   for (const Buffer& buffer : arenas_) Destroy(buffer);
-  for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &partials_, &best_}) Destroy(*buffer);
+  for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &parts_, &best_}) Destroy(*buffer);
 }
 
 void GpuArenas::Destroy(const Buffer& buffer) {
@@ -109,7 +109,7 @@ uint64_t GpuArenas::SizeBytesOf(GpuBufferId buffer) const {
   for (const Buffer& arena : arenas_) {
     if (arena.buffer == buffer) return arena.size_bytes;
   }
-  for (const Buffer* other : {&normed_rows_, &qkv_rows_, &partials_, &best_}) {
+  for (const Buffer* other : {&normed_rows_, &qkv_rows_, &parts_, &best_}) {
     if (other->buffer == buffer) return other->size_bytes;
   }
   CHECK(!"no such arena");
@@ -118,7 +118,7 @@ uint64_t GpuArenas::SizeBytesOf(GpuBufferId buffer) const {
 
 uint64_t GpuArenas::size_bytes() const {
   uint64_t sum =
-      normed_rows_.size_bytes + qkv_rows_.size_bytes + partials_.size_bytes + best_.size_bytes;
+      normed_rows_.size_bytes + qkv_rows_.size_bytes + parts_.size_bytes + best_.size_bytes;
   for (const Buffer& arena : arenas_) sum += arena.size_bytes;
   return sum;
 }

@@ -57,7 +57,8 @@ class GpuArenas {
   // Between the dispatches of one step: normed rows; q, k and v before they are rotated.
   GpuBufferId normed_rows() const { return normed_rows_.buffer; }
   GpuBufferId qkv_rows() const { return qkv_rows_.buffer; }
-  GpuBufferId partials() const { return partials_.buffer; }
+  // What attention leaves in parts; of decode plans only.
+  GpuBufferId parts() const { return parts_.buffer; }
   // Between the dispatches of sampling; of decode plans only.
   GpuBufferId best() const { return best_.buffer; }
   // To bind it whole.
@@ -76,7 +77,7 @@ class GpuArenas {
 
   Gpu& gpu_;
   std::vector<Buffer> arenas_;
-  Buffer normed_rows_, qkv_rows_, partials_, best_;
+  Buffer normed_rows_, qkv_rows_, parts_, best_;
 };
 
 }  // namespace nonstop

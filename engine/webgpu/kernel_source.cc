@@ -81,8 +81,6 @@ constexpr BindingInfo kBindings[] = {
     {KernelBinding::kState, GpuAccess::kRead, "<storage, read> state: array<u32>;", ""},
     {KernelBinding::kStateOut, GpuAccess::kReadWrite,
      "<storage, read_write> state: array<atomic<u32>>;", ""},
-    {KernelBinding::kPartials, GpuAccess::kReadWrite,
-     "<storage, read_write> partials: array<atomic<u32>>;", ""},
     {KernelBinding::kPacked, GpuAccess::kReadWrite, "<storage, read_write> packed: array<u32>;",
      ""},
     {KernelBinding::kParams, GpuAccess::kUniform, "<uniform> params: array<vec4<u32>, 4>;",

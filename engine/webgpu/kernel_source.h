@@ -33,7 +33,6 @@ enum class KernelBinding : uint8_t {
   kBestOut,         // best_out: array<vec2<u32>>, read_write
   kState,           // state: array<u32>, read        (state.wgsl has its layout)
   kStateOut,        // state: array<atomic<u32>>, read_write
-  kPartials,        // partials: array<atomic<u32>>, read_write, of attention
   kPacked,          // packed: array<u32>, read_write: a window of weights while it is packed
   kParams,          // params: 16 words, uniform with a dynamic offset      param(word),
                     // param_f32(word)

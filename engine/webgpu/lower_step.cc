@@ -1,5 +1,7 @@
 #include "webgpu/lower_step.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace nonstop {
@@ -169,6 +171,11 @@ Status StepLowering::Product(const Operands& in) {
   op.y_width = value(in.out()).width;
   ActivationPlace x = PlaceOf(in.in(0));
   ActivationPlace residual;
+  if (parts_for_product_) {
+    op.x_parts = parts_for_product_;
+    x = {arenas_.parts(), 0};
+    parts_for_product_.reset();
+  }
   if (has_norm) {
     op.soft_cap = in.params.soft_cap;
     ASSIGN_OR_RETURN(x, Norm(x, in.in(1).value, in.params.eps, op.row_space, &op));
@@ -194,19 +201,18 @@ Status StepLowering::GateUp(const Operands& in) {
   return AddProduct(op, x, {}, PlaceOf(in.out()));
 }
 
-// Whether the only reader of q is an attention of the decode plan, which may take over.
-bool StepLowering::AttentionReads(ValueId q) const {
+bool StepLowering::IsReadOnlyBy(ValueId id, std::initializer_list<OpKind> ops) const {
   uint32_t reader_count = 0;
-  bool is_attention = false;
+  bool is_one_of_them = false;
   for (const Step& step : plan_.steps) {
     const auto bindings = plan_.BindingsOf(step);
     for (size_t slot = 0; slot < GetOpInfo(step.op).inputs.size(); ++slot) {
-      if (bindings[slot].value != q) continue;
+      if (bindings[slot].value != id) continue;
       ++reader_count;
-      is_attention = step.op == OpKind::kAttention && slot == 0;
+      is_one_of_them = slot == 0 && std::find(ops.begin(), ops.end(), step.op) != ops.end();
     }
   }
-  return reader_count == 1 && is_attention;
+  return reader_count == 1 && is_one_of_them;
 }
 
 // One dispatch where the product may rotate and write the cache itself. Head norms need whole heads
@@ -256,7 +262,7 @@ Status StepLowering::Qkv(const Operands& in) {
     return {};
   }
   TRY(AddProduct(op, x, {}, rows.x));
-  if (phase_ == Phase::kDecode && AttentionReads(in.out().value) &&
+  if (phase_ == Phase::kDecode && IsReadOnlyBy(in.out().value, {OpKind::kAttention}) &&
       CanFuseHeadRows(params.head_count, params.kv_head_count, params.head_dim)) {
     rows_for_attention_ = rows;
     return {};
@@ -280,10 +286,28 @@ Status StepLowering::Attention(const Operands& in) {
                     .state = model_.layout.shape,
                     .rows = rows_for_attention_};
   rows_for_attention_.reset();
-  calls_.push_back(phase_ == Phase::kDecode ? MakeDecodeAttentionCall(op, plan_.limits.token_rows)
-                                            : MakePrefillAttentionCall(op));
-  calls_.back().layer = params.layer;
+  if (phase_ == Phase::kDecode) {
+    DecodeAttention(in, op);
+  } else {
+    calls_.push_back(MakePrefillAttentionCall(op));
+    calls_.back().layer = params.layer;
+  }
   return {};
+}
+
+// The product that reads the result puts its parts together, or else a dispatch of its own.
+void StepLowering::DecodeAttention(const Operands& in, AttentionOp op) {
+  const AttentionParts parts = PartsOf(op.head_count, op.cache.kv_head_count, op.cache.head_dim,
+                                       op.window, plan_.limits.token_rows);
+  const ActivationPlace y = op.y;
+  op.y = {arenas_.parts(), 0};
+  calls_.push_back(MakeDecodeAttentionCall(op, parts));
+  calls_.back().layer = in.params.layer;
+  if (CanReadParts(parts) && IsReadOnlyBy(in.out().value, {OpKind::kMatMul, OpKind::kMatMulAdd})) {
+    parts_for_product_ = parts;
+  } else {
+    calls_.push_back(MakeCombineCall(parts, op.y, y, op.state));
+  }
 }
 
 Status StepLowering::Rows(const Operands& in) {

@@ -1,6 +1,8 @@
 // The kernels of each step of a plan: most steps are one dispatch.
 #pragma once
 
+#include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "model/model.h"
@@ -28,6 +30,7 @@ class StepLowering {
   Status GateUp(const Operands& in);
   Status Qkv(const Operands& in);
   Status Attention(const Operands& in);
+  void DecodeAttention(const Operands& in, AttentionOp op);
   Status Rows(const Operands& in);
   Status Map(const Operands& in);
 
@@ -42,7 +45,8 @@ class StepLowering {
   Result<GpuMatrix> MatrixOf(const Binding& binding) const;
   Result<uint32_t> VectorOf(ValueId id) const;
   Result<RotationOp> RotationOf(const Binding& frequencies, const OpAttributes& params) const;
-  bool AttentionReads(ValueId q) const;
+  // Whether the only reader of `id` is the first input of a step with one of these ops.
+  bool IsReadOnlyBy(ValueId id, std::initializer_list<OpKind> ops) const;
 
   const GpuModel& model_;
   const Plan& plan_;
@@ -52,6 +56,8 @@ class StepLowering {
   std::vector<KernelCall> calls_;  // of the step being lowered
   // What norm_qkv leaves for the attention that reads its q.
   std::optional<HeadRows> rows_for_attention_;
+  // What attention leaves for the product that reads it.
+  std::optional<AttentionParts> parts_for_product_;
 };
 
 }  // namespace nonstop

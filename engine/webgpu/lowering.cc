@@ -94,8 +94,6 @@ GpuBufferId GpuProgram::BufferOf(const KernelCall& kernel, size_t binding) const
     case KernelBinding::kState:
     case KernelBinding::kStateOut:
       return model_.state;
-    case KernelBinding::kPartials:
-      return arenas_.partials();
     default:
       return kNoBuffer;
   }

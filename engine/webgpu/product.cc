@@ -21,6 +21,7 @@ constexpr uint32_t kFewTileRows = 32;
 
 // A matrix of so many rows keeps a large GPU busy whatever the shape of a workgroup's share.
 constexpr uint32_t kManyRows = 16'384;
+constexpr uint32_t kManyTiles = 256;
 
 bool IsMatvec(const ProductShape& shape) { return shape.row_limit <= kMatvecRowLimit; }
 bool IsQkv(ProductKind kind) { return kind == ProductKind::kQkv || kind == ProductKind::kQkvRows; }
@@ -88,7 +89,7 @@ MatvecShape ChooseMatvec(const ProductShape& shape) {
 
 // Fewer rows make more workgroups, of fewer steps.
 uint32_t TileRows(const ProductShape& shape) {
-  return shape.has_many_rows ? kManyTileRows : kFewTileRows;
+  return shape.has_many_tiles ? kManyTileRows : kFewTileRows;
 }
 
 // Sets of rows that matvec.wgsl's workgroups take, of all matrices.
@@ -140,6 +141,22 @@ std::string LoadMatrixGlue(const ProductShape& shape) {
   }
   const std::string first = LoadBlockCall(shape.dtypes[0], Format("%uu", shape.slots[0]));
   return glue + "return " + first + ";\n}\n";
+}
+
+bool HasVec4Rows(const ProductShape& shape) { return shape.column_count % 4 == 0; }
+
+// How x is read.
+void AddInputFiles(const ProductShape& shape, KernelSpec* spec) {
+  if (!shape.x_parts) {
+    spec->files.push_back(HasVec4Rows(shape) ? "x_vec4" : "x_scalar");
+    return;
+  }
+  const AttentionParts& parts = *shape.x_parts;
+  spec->constants.push_back(KernelConstant::Uint("HEADS", parts.head_count));
+  spec->constants.push_back(KernelConstant::Uint("HEAD_DIM", parts.head_dim));
+  spec->constants.push_back(KernelConstant::Uint("WINDOW", parts.window));
+  AddPartsConstants(parts, &spec->constants);
+  spec->files.insert(spec->files.end(), {"attention_range", "attention_parts", "x_attention"});
 }
 
 void AddEpilogueFiles(const ProductShape& shape, std::vector<std::string_view>* files) {
@@ -226,8 +243,6 @@ bool UsesVectors(const ProductShape& shape) {
   return shape.has_norm || IsQkv(shape.kind);  // whose rows may have biases
 }
 
-bool HasVec4Rows(const ProductShape& shape) { return shape.column_count % 4 == 0; }
-
 ProductShape ShapeOf(const ProductOp& op) {
   ProductShape shape;
   shape.kind = op.kind;
@@ -240,7 +255,12 @@ ProductShape ShapeOf(const ProductOp& op) {
       shape.has_bias[i] = op.bias_offsets[i] != kNoOffset;
     }
   }
-  shape.has_many_rows = op.matrices[0].row_count >= kManyRows;
+  uint32_t tile_rows = 0;
+  for (const GpuMatrix& matrix : op.matrices) tile_rows += matrix.row_count;
+  shape.has_many_rows = tile_rows >= kManyRows;
+  shape.has_many_tiles = uint64_t{DivideRoundUp(tile_rows, kManyTileRows)} *
+                             DivideRoundUp(op.row_limit, kTileTokens) >=
+                         kManyTiles;
   shape.row_limit = op.row_limit;
   shape.row_space = op.row_space;
   shape.state = op.state;
@@ -248,6 +268,7 @@ ProductShape ShapeOf(const ProductOp& op) {
   shape.residual_is_apart = op.residual_offset != kNoOffset;
   shape.has_norm = op.norm_offset != kNoOffset;
   shape.eps = shape.has_norm ? op.eps : 0.0f;
+  shape.x_parts = op.x_parts;
   shape.activation = op.activation;
   shape.soft_cap = op.soft_cap;
   if (op.kind == ProductKind::kQkv) {
@@ -296,8 +317,9 @@ Status CheckOp(const ProductOp& op) {
   }
   if (IsQkv(op.kind)) CHECK(op.matrices[1].row_count == op.matrices[2].row_count);
   if (op.kind == ProductKind::kQkv) CHECK(CanFuseRope(op.head_dim, op.rotated_dim));
+  if (op.x_parts) CHECK(CanReadParts(*op.x_parts) && op.x_offset == 0);
   if (op.row_limit > kMatvecRowLimit) {
-    CHECK(op.kind != ProductKind::kQkv && op.norm_offset == kNoOffset);
+    CHECK(op.kind != ProductKind::kQkv && op.norm_offset == kNoOffset && !op.x_parts);
   }
   return {};
 }
@@ -331,6 +353,8 @@ ProductDispatch DispatchOfPart(const ProductOp& op, size_t part_index) {
 bool CanFuseRope(uint32_t head_dim, uint32_t rotated_dim) {
   return head_dim % 4 == 0 && rotated_dim % 4 == 0;
 }
+
+bool CanReadParts(const AttentionParts& parts) { return parts.head_dim % 4 == 0; }
 
 std::array<uint32_t, 3> ProductDispatch::Workgroups(uint32_t token_rows) const {
   CHECK(token_rows > 0 && token_rows <= shape.row_limit);
@@ -375,9 +399,9 @@ KernelSource MakeProductKernel(const ProductShape& shape) {
     spec.constants.push_back(KernelConstant::Float("SOFT_CAP", shape.soft_cap));
   }
   spec.bindings = ProductBindings(shape);
-  spec.files = {"state", shape.row_space == RowSpace::kTokens ? "run_tokens" : "run_outputs",
-                HasVec4Rows(shape) ? "x_vec4" : "x_scalar", "dtype",
-                WindowFile(shape.window_count)};
+  spec.files = {"state", shape.row_space == RowSpace::kTokens ? "run_tokens" : "run_outputs"};
+  AddInputFiles(shape, &spec);
+  spec.files.insert(spec.files.end(), {"dtype", WindowFile(shape.window_count)});
   AddTypeFiles(std::span(shape.dtypes).first(shape.matrix_count), &spec.files);
   spec.glue = LoadMatrixGlue(shape);
   spec.constants.push_back(KernelConstant::Uint("MATRICES", SideBySide(shape)));

@@ -7,11 +7,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "graph/graph.h"
+#include "webgpu/attention_parts.h"
 #include "webgpu/kernel_source.h"
 #include "webgpu/state.h"
 #include "webgpu/weights.h"
@@ -45,8 +47,9 @@ struct ProductOp {
 
   uint32_t norm_offset = kNoOffset;  // RMSNorm of x, in vectors. At most 8 rows
   float eps = 0.0f;
-  Activation activation = Activation::kNone;                                 // kGateUp
-  float soft_cap = 0.0f;                                                     // kPlain
+  std::optional<AttentionParts> x_parts = {};  // x is attention's. At most 8 rows; CanReadParts
+  Activation activation = Activation::kNone;   // kGateUp
+  float soft_cap = 0.0f;                       // kPlain
   std::array<uint32_t, 3> bias_offsets = {kNoOffset, kNoOffset, kNoOffset};  // kQkv, kQkvRows
 
   // kQkv, at most 8 rows: see CanFuseRope.
@@ -63,6 +66,9 @@ struct ProductOp {
 // Whether a product of this shape may rotate and write the cache itself (kQkv).
 bool CanFuseRope(uint32_t head_dim, uint32_t rotated_dim);
 
+// Whether a product can put attention's parts together itself.
+bool CanReadParts(const AttentionParts& parts);
+
 // What a pipeline is specialised by: equal shapes have equal kernels.
 struct ProductShape {
   ProductKind kind = ProductKind::kPlain;
@@ -73,6 +79,7 @@ struct ProductShape {
   uint8_t matrix_count = 1;
   uint8_t window_count = 1;
   bool has_many_rows = false;  // of weights
+  bool has_many_tiles = false;
   uint32_t row_limit = 1;
   RowSpace row_space = RowSpace::kTokens;
   StateShape state;
@@ -80,6 +87,7 @@ struct ProductShape {
   bool residual_is_apart = false;
   bool has_norm = false;
   float eps = 0.0f;
+  std::optional<AttentionParts> x_parts = {};
   Activation activation = Activation::kNone;
   float soft_cap = 0.0f;
   std::array<bool, 3> has_bias = {};

@@ -175,6 +175,58 @@ void AddSubgroups(CaseWriter& writer) {
   AddProduct(writer, test);
 }
 
+// x as attention leaves it.
+void AddParts(CaseWriter& writer) {
+  ProductCase test = {.name = "parts, add",
+                      .kind = ProductKind::kAdd,
+                      .dtypes = {DType::kQ4_1},
+                      .row_counts = {37},
+                      .column_count = 576,
+                      .parts_head_dim = 64};
+  AddProduct(writer, test);
+  test.uses_subgroups = true;
+  AddProduct(writer, test);
+  test.uses_subgroups = false;
+  test.row_limit = 8;
+  test.tokens = 7;
+  AddProduct(writer, test);
+  test.parts_window = 100;
+  AddProduct(writer, test);
+  test.name = "parts";
+  test.kind = ProductKind::kPlain;
+  test.dtypes = {DType::kF32};
+  test.column_count = 60;
+  test.parts_head_dim = 20;
+  AddProduct(writer, test);
+}
+
+// Heads, which have very many rows, and prompts' tiles of very many.
+void AddManyRows(CaseWriter& writer) {
+  ProductCase test = {.name = "many rows",
+                      .dtypes = {DType::kQ8_0},
+                      .row_counts = {16'390},
+                      .column_count = 96,
+                      .has_norm = true};
+  AddProduct(writer, test);
+  test.uses_subgroups = true;
+  test.column_count = 64;
+  AddProduct(writer, test);
+  AddProduct(writer, {.name = "many tiles",
+                      .dtypes = {DType::kQ4_1},
+                      .row_counts = {5465},
+                      .column_count = 96,
+                      .row_limit = 70,
+                      .tokens = 70});
+  AddProduct(writer, {.name = "many tiles, gate up",
+                      .kind = ProductKind::kGateUp,
+                      .dtypes = {DType::kQ4_1, DType::kQ4_1},
+                      .row_counts = {2741, 2741},
+                      .column_count = 64,
+                      .row_limit = 70,
+                      .tokens = 66,
+                      .activation = Activation::kSilu});
+}
+
 void AddQkv(CaseWriter& writer) {
   const DType q4 = DType::kQ4_K, q6 = DType::kQ6_K;
   const ProductCase base = {.name = "qkv",
@@ -282,6 +334,8 @@ void AddProductCases(CaseWriter& writer) {
   AddEpilogues(writer);
   AddLong(writer);
   AddSubgroups(writer);
+  AddParts(writer);
+  AddManyRows(writer);
   AddQkv(writer);
   AddTiles(writer);
 }

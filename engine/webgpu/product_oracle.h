@@ -129,6 +129,8 @@ struct ProductCase {
   uint32_t row_limit = 1;
   uint32_t tokens = 1;
   bool has_norm = false;
+  uint32_t parts_head_dim = 0;  // not 0: x is attention's, in parts of heads of this size
+  uint32_t parts_window = 0;
   bool uses_subgroups = false;
   RowSpace row_space = RowSpace::kTokens;
   bool residual_is_apart = false;

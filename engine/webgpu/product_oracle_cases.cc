@@ -32,6 +32,7 @@ class ProductTest {
     if (test.kind == ProductKind::kQkvRows) y_width_ += 2 * test.row_counts[1];
     MakeVectors();
     for (uint32_t t = 0; t < test.tokens; ++t) positions_.push_back((t * 97 + 5) % 700);
+    if (test.parts_head_dim != 0) MakeParts();
   }
 
   void AddTo(CaseWriter& writer) {
@@ -104,6 +105,10 @@ class ProductTest {
     if (test_.residual_is_apart) op.residual_offset = 8;
     if (test_.has_norm) op.norm_offset = norm_;
     op.eps = kEps;
+    if (test_.parts_head_dim != 0) {
+      op.x_parts = parts_;
+      op.x_offset = 0;
+    }
     op.activation = test_.activation;
     op.soft_cap = test_.soft_cap;
     op.bias_offsets = biases_;
@@ -148,8 +153,50 @@ class ProductTest {
     }
   }
 
+  // Random parts, and x as what they make together.
+  void MakeParts() {
+    const uint32_t dim = test_.parts_head_dim;
+    parts_ = {.head_count = test_.column_count / dim,
+              .head_dim = dim,
+              .window = test_.parts_window,
+              .range_count = 4,
+              .row_limit = kMatvecRowLimit};
+    parts_arena_.assign(RoundUp<size_t>(parts_.element_count(), 4), NAN);
+    for (uint32_t token = 0; token < test_.tokens; ++token) {
+      for (uint32_t head = 0; head < parts_.head_count; ++head) MakeParts(token, head);
+    }
+  }
+  void MakeParts(uint32_t token, uint32_t head) {
+    const uint32_t seen =
+        parts_.window == 0 ? positions_[token] + 1 : std::min(positions_[token] + 1, parts_.window);
+    const uint32_t step = AttentionParts::kRangeStep;
+    const uint32_t range_tokens = DivideRoundUp(seen, parts_.range_count * step) * step;
+    std::vector<double> sums(parts_.head_dim, 0.0);
+    double total = 0;
+    for (uint32_t range = 0; range < DivideRoundUp(seen, range_tokens); ++range) {
+      const uint32_t part = (token * parts_.range_count + range) * parts_.head_count + head;
+      const float largest = 3 * std::sin(static_cast<float>(part));
+      const float weight = 1.5f + 0.5f * std::cos(static_cast<float>(part));
+      float* stat = &parts_arena_[parts_.stats_offset() + 2 * size_t{part}];
+      stat[0] = largest;
+      stat[1] = weight;
+      const double factor = ExactExp(static_cast<double>(largest));
+      total += factor * static_cast<double>(weight);
+      const std::vector<float> values = cpu::RandomActivations(sums.size(), windows_.random());
+      for (uint32_t i = 0; i < sums.size(); ++i) {
+        parts_arena_[size_t{part} * parts_.head_dim + i] = values[i];
+        sums[i] += factor * static_cast<double>(values[i]);
+      }
+    }
+    for (uint32_t i = 0; i < sums.size(); ++i) {
+      x_[size_t{token} * test_.column_count + head * parts_.head_dim + i] =
+          static_cast<float>(sums[i] / total);
+    }
+  }
+
   // Rows past the run's own are there in the arena, and hold anything.
   CaseBinding BindX() const {
+    if (test_.parts_head_dim != 0) return CaseInput(parts_arena_);
     std::vector<float> arena(kXOffset, kSentinel);
     arena.insert(arena.end(), x_.begin(), x_.end());
     arena.resize(RoundUp<size_t>(kXOffset + size_t{test_.row_limit} * test_.column_count, 4), NAN);
@@ -174,7 +221,9 @@ class ProductTest {
     }
     const double factor =
         test_.has_norm ? 1 / std::sqrt(squares / test_.column_count + double{kEps}) : 1;
-    Bounded y = {sum * factor, magnitude * factor * kRoundings};
+    // exp and the divisions of parts are off by some units.
+    const double roundings = kRoundings * (test_.parts_head_dim == 0 ? 1 : 4);
+    Bounded y = {sum * factor, magnitude * factor * roundings};
     if (biases_[matrix] != kNoOffset) y.value += vectors_[biases_[matrix] + row];
     return y;
   }
@@ -299,6 +348,8 @@ class ProductTest {
   TestWindows windows_;
   std::vector<TestMatrix> matrices_;
   std::vector<float> x_;
+  AttentionParts parts_;
+  std::vector<float> parts_arena_;
   std::vector<float> vectors_;
   uint32_t norm_ = 0;
   std::array<uint32_t, 3> biases_ = {kNoOffset, kNoOffset, kNoOffset};

@@ -1,25 +1,19 @@
-// attention_decode: y[r, h] = softmax(cap(scale * q[r, h] . K)) V over the tokens that row r sees, for
-// a few rows, each of any sequence. The context is split in RANGES; the last workgroup of a
-// (row, head tile) to finish puts the partial results together.
-// Layout: y (rows, HEADS, HEAD_DIM); cache: kv.wgsl; partials: TICKETS counters, all zero between
-//   dispatches, then (row, kv_head, tile, range) of PARTIAL_WORDS.
+// attention_decode: softmax(cap(scale * q[r, h] . K)) V over the tokens that row r sees, for a few rows, each of
+// any sequence. The context is split in RANGES; what becomes of each is put together by who reads the result.
+// Layout: out: attention_parts.wgsl; cache: kv.wgsl.
 // Dispatch: at least rows * KV_HEADS * TILES * RANGES workgroups, ranges innermost.
 // Requires: HEAD_DIM even, at most 512; TILE_HEADS <= 4. prepare and query_at: attention_query.wgsl or
-// attention_rope.wgsl. params: 1 y.
-// Order between workgroups: a partial is written and read by atomics only, and so is the counter that
-// tells of it, with a storage barrier between: the device's caches are not in the way.
+// attention_rope.wgsl. params: 1 out.
 const COLUMNS = HEAD_DIM / 2u;          // of V, in pairs
 const SLICES = 256u / COLUMNS;          // tokens that are weighed side by side
 const CHUNKS = (HEAD_DIM + 7u) / 8u;    // of K, in eights
 const TILE_TOKENS = 64u;
-const PARTIAL_WORDS = TILE_HEADS * (HEAD_DIM + 2u);  // sums, then the largest score and the weight
+const UNROLL = 4u;                      // tokens of V that are fetched at a time
 
 var<workgroup> queries: array<vec4<f32>, TILE_HEADS * CHUNKS * 2u>;
 var<workgroup> scores: array<f32, TILE_HEADS * TILE_TOKENS>;
 var<workgroup> slice_sums: array<vec2<f32>, TILE_HEADS * SLICES * COLUMNS>;
 var<workgroup> slice_stats: array<vec2<f32>, TILE_HEADS * SLICES>;  // largest score, weight
-var<workgroup> range_stats: array<vec2<f32>, TILE_HEADS * RANGES>;
-var<workgroup> is_last: u32;
 
 struct Unit {  // what a workgroup computes
   row: u32,
@@ -27,7 +21,6 @@ struct Unit {  // what a workgroup computes
   kv_head: u32,
   first_head: u32,
   head_count: u32,
-  index: u32,  // of (row, kv_head, tile)
 }
 
 fn unit_of(index: u32) -> Unit {
@@ -36,7 +29,7 @@ fn unit_of(index: u32) -> Unit {
   let row = index / (TILES * KV_HEADS);
   let group = HEADS / KV_HEADS;
   return Unit(row, row_sequence(row), kv_head, kv_head * group + tile * TILE_HEADS,
-              min(TILE_HEADS, group - tile * TILE_HEADS), index);
+              min(TILE_HEADS, group - tile * TILE_HEADS));
 }
 
 // Scaled queries, zeros past the last head and past the last element.
@@ -85,12 +78,23 @@ fn weigh_values(unit: Unit, tile_begin: u32, token_count: u32, column: u32, slic
     weights[h] *= kept;
     largest[h] = most;
   }
-  for (var t = slice; t < token_count; t += SLICES) {
-    let v = load_kv2(row_of(unit, 1u, tile_begin + t), column);
-    for (var h = 0u; h < TILE_HEADS; h++) {
-      let weight = weight_of(scores[h * TILE_TOKENS + t] - largest[h]);
-      sums[h] += weight * v;
-      weights[h] += weight;
+  for (var first = slice; first < token_count; first += UNROLL * SLICES) {
+    // Those past the last weigh nothing.
+    var v: array<vec2<f32>, UNROLL>;
+    for (var k = 0u; k < UNROLL; k++) {
+      let t = min(first + k * SLICES, token_count - 1u);
+      v[k] = load_kv2(row_of(unit, 1u, tile_begin + t), column);
+    }
+    for (var k = 0u; k < UNROLL; k++) {
+      let t = first + k * SLICES;
+      for (var h = 0u; h < TILE_HEADS; h++) {
+        var weight = 0.0;
+        if t < token_count {
+          weight = weight_of(scores[h * TILE_TOKENS + t] - largest[h]);
+        }
+        sums[h] += weight * v[k];
+        weights[h] += weight;
+      }
     }
   }
 }
@@ -112,45 +116,6 @@ fn merge_slices(head: u32, column: u32) -> vec4<f32> {
   return vec4(sum, most, weight);
 }
 
-fn store_output(unit: Unit, head: u32, column: u32, value: vec2<f32>) {
-  let at = param(1u) + (unit.row * HEADS + unit.first_head + head) * HEAD_DIM + 2u * column;
-  store_act(at, value.x);
-  store_act(at + 1u, value.y);
-}
-
-fn store_partial(at: u32, value: f32) {
-  atomicStore(&partials[at], bitcast<u32>(value));
-}
-fn load_partial(at: u32) -> f32 {
-  return bitcast<f32>(atomicLoad(&partials[at]));
-}
-
-fn combine(unit: Unit, first_partial: u32, range_count: u32, local: u32) {
-  for (var i = local; i < TILE_HEADS * range_count; i += 256u) {
-    let head = i / range_count;
-    let stat = first_partial + i % range_count * PARTIAL_WORDS + TILE_HEADS * HEAD_DIM + 2u * head;
-    range_stats[head * RANGES + i % range_count] = vec2(load_partial(stat), load_partial(stat + 1u));
-  }
-  workgroupBarrier();
-  for (var i = local; i < unit.head_count * COLUMNS; i += 256u) {
-    let head = i / COLUMNS;
-    var most = LEAST;
-    for (var r = 0u; r < range_count; r++) {
-      most = max(most, range_stats[head * RANGES + r].x);
-    }
-    var sum = vec2<f32>();
-    var weight = 0.0;
-    for (var r = 0u; r < range_count; r++) {
-      let stat = range_stats[head * RANGES + r];
-      let factor = weight_of(stat.x - most);
-      let at = first_partial + r * PARTIAL_WORDS + 2u * i;
-      sum += factor * vec2(load_partial(at), load_partial(at + 1u));
-      weight += factor * stat.y;
-    }
-    store_output(unit, head, i % COLUMNS, sum / weight);
-  }
-}
-
 fn attend(group: u32, local: u32) {
   let unit = unit_of(group / RANGES);
   if unit.row >= token_count() {
@@ -158,16 +123,13 @@ fn attend(group: u32, local: u32) {
   }
   let range = group % RANGES;
   let position = row_position(unit.row);
-  let begin = first_seen(position);
-  let count = position + 1u - begin;
-  let range_tokens = (count + RANGES * RANGE_STEP - 1u) / (RANGES * RANGE_STEP) * RANGE_STEP;
-  let range_count = (count + range_tokens - 1u) / range_tokens;
-  if range >= range_count {
+  let ranges = ranges_of(position);
+  if range >= ranges.count {
     return;
   }
-  let range_begin = begin + range * range_tokens;
-  let range_end = min(range_begin + range_tokens, position + 1u);
-  prepare(unit, range + 1u == range_count, local);
+  let range_begin = ranges.begin + range * ranges.tokens;
+  let range_end = min(range_begin + ranges.tokens, position + 1u);
+  prepare(unit, range + 1u == ranges.count, local);
   load_queries(unit, local);
   let column = local % COLUMNS;
   let slice = local / COLUMNS;
@@ -198,42 +160,22 @@ fn attend(group: u32, local: u32) {
     }
   }
   workgroupBarrier();
-  finish(unit, range, range_count, local);
+  finish(unit, range, local);
 }
 
-fn finish(unit: Unit, range: u32, range_count: u32, local: u32) {
-  let first_partial = TICKETS + unit.index * RANGES * PARTIAL_WORDS;
-  let partial = first_partial + range * PARTIAL_WORDS;
+fn finish(unit: Unit, range: u32, local: u32) {
   for (var i = local; i < unit.head_count * COLUMNS; i += 256u) {
+    let head = unit.first_head + i / COLUMNS;
     let merged = merge_slices(i / COLUMNS, i % COLUMNS);
-    if range_count == 1u {
-      store_output(unit, i / COLUMNS, i % COLUMNS, merged.xy / merged.w);
-      continue;
-    }
-    store_partial(partial + 2u * i, merged.x);
-    store_partial(partial + 2u * i + 1u, merged.y);
+    let at = param(1u) + part_at(unit.row, range, head) + 2u * (i % COLUMNS);
+    store_act(at, merged.x);
+    store_act(at + 1u, merged.y);
     if i % COLUMNS == 0u {
-      let stat = partial + TILE_HEADS * HEAD_DIM + 2u * (i / COLUMNS);
-      store_partial(stat, merged.z);
-      store_partial(stat + 1u, merged.w);
+      let stat = param(1u) + stat_at(unit.row, range, head);
+      store_act(stat, merged.z);
+      store_act(stat + 1u, merged.w);
     }
   }
-  if range_count == 1u {
-    return;
-  }
-  storageBarrier();
-  if local == 0u {
-    let done = atomicAdd(&partials[unit.index], 1u) + 1u;
-    is_last = u32(done == range_count);
-    if done == range_count {
-      atomicStore(&partials[unit.index], 0u);
-    }
-  }
-  if workgroupUniformLoad(&is_last) == 0u {
-    return;
-  }
-  storageBarrier();
-  combine(unit, first_partial, range_count, local);
 }
 
 @compute @workgroup_size(256)

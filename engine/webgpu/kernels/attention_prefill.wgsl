@@ -11,6 +11,7 @@ const CHUNKS = (HEAD_DIM + 7u) / 8u;
 // The largest power of two up to COLUMNS, so that a tile of keys lies in one page.
 const TILE_KEYS = 1u << (31u - countLeadingZeros(COLUMNS));
 const GROUP = HEADS / KV_HEADS;
+const UNROLL = min(8u, TILE_KEYS);  // tokens of V that are fetched at a time
 
 var<workgroup> queries: array<vec4<f32>, TILE_QUERIES * CHUNKS * 2u>;
 var<workgroup> scores: array<vec4<f32>, TILE_KEYS * QUADS>;   // of a quad of queries
@@ -117,12 +118,20 @@ fn attend(index: u32, local: u32) {
     }
     workgroupBarrier();
     if is_active {
-      for (var n = 0u; n < min(TILE_KEYS, end - key); n++) {
-        let v = load_kv2(kv_row(page, 1u, tile.kv_head, key + n), column);
-        let p = weights[n * QUADS + quad];
-        left += p * v.x;
-        right += p * v.y;
-        weight += p;
+      // Keys past the last that any query sees weigh nothing; their page is there.
+      for (var first = 0u; first < min(TILE_KEYS, end - key); first += UNROLL) {
+        var v: array<vec2<f32>, UNROLL>;
+        for (var k = 0u; k < UNROLL; k++) {
+          v[k] = load_kv2(kv_row(page, 1u, tile.kv_head, key + first + k), column);
+        }
+        for (var k = 0u; k < UNROLL; k++) {
+          let p = weights[(first + k) * QUADS + quad];
+          // What lies there is no number, perhaps.
+          let seen = select(vec2<f32>(), v[k], key + first + k < end);
+          left += p * seen.x;
+          right += p * seen.y;
+          weight += p;
+        }
       }
     }
   }
