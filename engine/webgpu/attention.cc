@@ -15,9 +15,10 @@ constexpr uint32_t kThreads = 256;
 // Few enough for 16 KiB of workgroup memory.
 constexpr uint32_t kMostTileHeads = 4;
 constexpr uint32_t kMostWideTileHeads = 2;  // head_dim > 256
-// Workgroups that a row should have with a long context; a GPU runs a few hundred at a time.
-constexpr uint32_t kWantedWorkgroups = 128;
-constexpr uint32_t kLeastRanges = 8;
+constexpr uint32_t kMostTiles = 8;
+// Workgroups that a run should have with long contexts; a GPU runs a few hundred at a time.
+constexpr uint32_t kWantedWorkgroups = 256;
+constexpr uint32_t kLeastRanges = 2;
 constexpr uint32_t kMostRanges = 16;  // each is read by every workgroup of the next product
 
 void AddAttention(const AttentionOp& op, KernelSpec* spec, KernelCall* call) {
@@ -52,28 +53,39 @@ Status CheckAttention(uint32_t head_dim) {
                    head_dim, kMostHeadDim);
 }
 
-AttentionSplit SplitAttention(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim) {
+AttentionSplit SplitAttention(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim,
+                              uint32_t row_limit, bool keeps_groups) {
   const uint32_t group = head_count / kv_head_count;
-  const uint32_t most = head_dim > 256 ? kMostWideTileHeads : kMostTileHeads;
+  const uint32_t fitting = head_dim > 256 ? kMostWideTileHeads : kMostTileHeads;
+  const uint32_t wanted = keeps_groups ? group : DivideRoundUp(group, kMostTiles);
   AttentionSplit split;
-  split.tile_count = DivideRoundUp(group, most);
+  split.tile_count = DivideRoundUp(group, std::min(wanted, fitting));
   split.tile_heads = DivideRoundUp(group, split.tile_count);
-  split.range_count = std::clamp(
-      std::bit_floor(std::max(kWantedWorkgroups / UnitsPerRow(split, kv_head_count), 1u)),
-      kLeastRanges, kMostRanges);
+  const uint32_t units = row_limit * UnitsPerRow(split, kv_head_count);
+  split.range_count = std::clamp(std::bit_floor(std::max(kWantedWorkgroups / units, 1u)),
+                                 kLeastRanges, kMostRanges);
   return split;
 }
 
 bool CanFuseHeadRows(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim) {
-  return head_dim % 8 == 0 && SplitAttention(head_count, kv_head_count, head_dim).tile_count == 1;
+  return head_dim % 8 == 0 &&
+         SplitAttention(head_count, kv_head_count, head_dim, 1, true).tile_count == 1;
 }
 
-AttentionParts PartsOf(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim,
-                       uint32_t window, uint32_t row_limit) {
-  return {.head_count = head_count,
-          .head_dim = head_dim,
-          .window = window,
-          .range_count = SplitAttention(head_count, kv_head_count, head_dim).range_count,
+namespace {
+
+AttentionSplit SplitOf(const AttentionOp& op, uint32_t row_limit) {
+  return SplitAttention(op.head_count, op.cache.kv_head_count, op.cache.head_dim, row_limit,
+                        op.rows.has_value());
+}
+
+}  // namespace
+
+AttentionParts PartsOf(const AttentionOp& op, uint32_t row_limit) {
+  return {.head_count = op.head_count,
+          .head_dim = op.cache.head_dim,
+          .window = op.window,
+          .range_count = SplitOf(op, row_limit).range_count,
           .row_limit = row_limit};
 }
 
@@ -83,15 +95,14 @@ void AddPartsConstants(const AttentionParts& parts, std::vector<KernelConstant>*
   constants->push_back(KernelConstant::Uint("PART_ROWS", parts.row_limit));
 }
 
-KernelCall MakeDecodeAttentionCall(const AttentionOp& op, const AttentionParts& parts) {
-  const uint32_t kv_head_count = op.cache.kv_head_count;
-  const AttentionSplit split = SplitAttention(op.head_count, kv_head_count, op.cache.head_dim);
+KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
+  const AttentionSplit split = SplitOf(op, row_limit);
   KernelCall call;
   KernelSpec spec{.name = "attention"};
   AddAttention(op, &spec, &call);
   spec.constants.push_back(KernelConstant::Uint("TILE_HEADS", split.tile_heads));
   spec.constants.push_back(KernelConstant::Uint("TILES", split.tile_count));
-  AddPartsConstants(parts, &spec.constants);
+  AddPartsConstants(PartsOf(op, row_limit), &spec.constants);
   spec.bindings = {kActivationsIn, kActivationsOut, kState, kParams};
   spec.files = {"state", "kv", "kv_read", "attention_range", "attention_score", "attention_parts"};
   if (op.rows) {
@@ -103,7 +114,7 @@ KernelCall MakeDecodeAttentionCall(const AttentionOp& op, const AttentionParts& 
     spec.files.push_back("attention_query");
   }
   spec.files.push_back("attention_decode");
-  call.workload = {.units_per_row = UnitsPerRow(split, kv_head_count) * split.range_count};
+  call.workload = {.units_per_row = UnitsPerRow(split, op.cache.kv_head_count) * split.range_count};
   ComposeCall(std::move(spec), &call);
   return call;
 }

@@ -30,7 +30,9 @@ struct AttentionSplit {
   uint32_t tile_count = 1;   // of a KV head
   uint32_t range_count = 1;  // most ranges of a context
 };
-AttentionSplit SplitAttention(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim);
+// `keeps_groups`: a workgroup has all query heads of its KV head, as far as they fit.
+AttentionSplit SplitAttention(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim,
+                              uint32_t row_limit, bool keeps_groups);
 
 // Whether attention of this shape has kernels: an even head_dim of at most 512.
 Status CheckAttention(uint32_t head_dim);
@@ -40,10 +42,9 @@ Status CheckAttention(uint32_t head_dim);
 bool CanFuseHeadRows(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim);
 
 // Where the decode kernel leaves what, for runs of up to `row_limit` rows.
-AttentionParts PartsOf(uint32_t head_count, uint32_t kv_head_count, uint32_t head_dim,
-                       uint32_t window, uint32_t row_limit);
+AttentionParts PartsOf(const AttentionOp& op, uint32_t row_limit);
 
-KernelCall MakeDecodeAttentionCall(const AttentionOp& op, const AttentionParts& parts);
+KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit);
 // y of the parts at x.
 KernelCall MakeCombineCall(const AttentionParts& parts, ActivationPlace x, ActivationPlace y,
                            const StateShape& state);

@@ -1,6 +1,7 @@
 // Attention on the GPU against plain loops in f64: GQA, windows, caps, both cache types, odd sizes
 // of heads, several sequences, page boundaries, contexts in one range and in many.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/bytes.h"
@@ -126,15 +127,10 @@ Expected AttendAll(const Shape& shape, const CaseBatch& batch, const CaseCache& 
   return expected;
 }
 
-AttentionParts PartsOf(const Shape& shape) {
-  return nonstop::PartsOf(shape.head_count, shape.kv_head_count, shape.head_dim, shape.window,
-                          kMatvecRowLimit);
-}
-
 // The parts of all rows and ranges; of ranges that there are not, what was there.
 CallOperand ExpectParts(const Shape& shape, const CaseBatch& batch, const CaseCache& cache,
-                        const std::vector<float>& q, float tolerance_factor = 1.0f) {
-  const AttentionParts parts = PartsOf(shape);
+                        const std::vector<float>& q, const AttentionParts& parts,
+                        float tolerance_factor = 1.0f) {
   std::vector<float> values(parts.element_count(), kSentinel);
   std::vector<float> tolerances(values.size(), 0.0f);
   const auto put = [&](size_t at, const Expected& expected) {
@@ -172,13 +168,15 @@ void AddDecode(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) {
   cache.Fill(random);
   const std::vector<float> q =
       RandomFloats(random, size_t{batch.row_count()} * shape.head_count * shape.head_dim, 4.0f);
-  const KernelCall call = MakeDecodeAttentionCall(MakeOp(shape, batch, cache), PartsOf(shape));
+  const AttentionOp op = MakeOp(shape, batch, cache);
+  const uint32_t row_limit = std::bit_ceil(batch.row_count());
+  const KernelCall call = MakeDecodeAttentionCall(op, row_limit);
   AddCallCase(writer,
               Format("attention decode %s, %u rows from %u", shape.name().c_str(),
                      batch.row_count(), batch.rows()[0].position),
               call, batch.row_count(),
               {{KernelBinding::kActivationsIn, CaseInput(InArena(q))},
-               ExpectParts(shape, batch, cache, q),
+               ExpectParts(shape, batch, cache, q, PartsOf(op, row_limit)),
                {KernelBinding::kCacheIn4, CaseInput(cache.bytes())},
                batch.operand()});
 }
@@ -280,10 +278,10 @@ void AddFused(CaseWriter& writer, const Shape& shape, const CaseBatch& batch, bo
   AddCallCase(writer,
               Format("attention with rope_kv %s%s, %u rows from %u", shape.name().c_str(),
                      has_norms ? " normed" : "", batch.row_count(), batch.rows()[0].position),
-              MakeDecodeAttentionCall(op, PartsOf(shape)), batch.row_count(),
+              MakeDecodeAttentionCall(op, kMatvecRowLimit), batch.row_count(),
               {{KernelBinding::kActivationsIn, CaseInput(InArena(rows))},
                // Norm and rotation add some units of the last place of q and k, which are below 4.
-               ExpectParts(shape, batch, cache, q, 4.0f),
+               ExpectParts(shape, batch, cache, q, PartsOf(op, kMatvecRowLimit), 4.0f),
                {KernelBinding::kVectors, CaseInput(vectors)},
                {KernelBinding::kCacheOut4,
                 shape.is_f32 ? CaseOutput(floats(before), floats(cache), cache_tolerances)
@@ -298,16 +296,17 @@ void AddCombine(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) 
   cache.Fill(random);
   const std::vector<float> q =
       RandomFloats(random, size_t{batch.row_count()} * shape.head_count * shape.head_dim, 4.0f);
-  const CallOperand parts = ExpectParts(shape, batch, cache, q);
+  const AttentionParts split = PartsOf(MakeOp(shape, batch, cache), kMatvecRowLimit);
+  const CallOperand parts = ExpectParts(shape, batch, cache, q, split);
   std::vector<std::byte> exact(parts.bytes.expected.begin() + kArenaMargin * sizeof(float),
                                parts.bytes.expected.end());
   const Expected expected = AttendAll(shape, batch, cache, q);
-  AddCallCase(
-      writer, Format("attention combine %s, %u rows", shape.name().c_str(), batch.row_count()),
-      MakeCombineCall(PartsOf(shape), {0, 0}, {1, kArenaMargin}, batch.state()), batch.row_count(),
-      {{KernelBinding::kActivationsIn, {.bytes = std::move(exact)}},
-       ExpectOut(expected.values, expected.tolerances),
-       batch.operand()});
+  AddCallCase(writer,
+              Format("attention combine %s, %u rows", shape.name().c_str(), batch.row_count()),
+              MakeCombineCall(split, {0, 0}, {1, kArenaMargin}, batch.state()), batch.row_count(),
+              {{KernelBinding::kActivationsIn, {.bytes = std::move(exact)}},
+               ExpectOut(expected.values, expected.tolerances),
+               batch.operand()});
 }
 
 }  // namespace

@@ -56,9 +56,13 @@ Widths FindWidths(const Plan& plan) {
           std::max(widths.qkv, (params.head_count + 2 * params.kv_head_count) * params.head_dim);
     }
     if (step.op == OpKind::kAttention) {
-      const AttentionParts parts = PartsOf(params.head_count, params.kv_head_count, params.head_dim,
-                                           params.window, plan.limits.token_rows);
-      widths.parts = std::max(widths.parts, parts.element_count());
+      AttentionOp op;
+      op.head_count = params.head_count;
+      op.cache.kv_head_count = params.kv_head_count;
+      op.cache.head_dim = params.head_dim;
+      for (uint32_t rows = 1; rows <= std::min(plan.limits.token_rows, kMatvecRowLimit); ++rows) {
+        widths.parts = std::max(widths.parts, PartsOf(op, rows).element_count());
+      }
     }
   }
   return widths;

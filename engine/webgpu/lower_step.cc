@@ -297,11 +297,10 @@ Status StepLowering::Attention(const Operands& in) {
 
 // The product that reads the result puts its parts together, or else a dispatch of its own.
 void StepLowering::DecodeAttention(const Operands& in, AttentionOp op) {
-  const AttentionParts parts = PartsOf(op.head_count, op.cache.kv_head_count, op.cache.head_dim,
-                                       op.window, plan_.limits.token_rows);
+  const AttentionParts parts = PartsOf(op, row_limit_);
   const ActivationPlace y = op.y;
   op.y = {arenas_.parts(), 0};
-  calls_.push_back(MakeDecodeAttentionCall(op, parts));
+  calls_.push_back(MakeDecodeAttentionCall(op, row_limit_));
   calls_.back().layer = in.params.layer;
   if (CanReadParts(parts) && IsReadOnlyBy(in.out().value, {OpKind::kMatMul, OpKind::kMatMulAdd})) {
     parts_for_product_ = parts;

@@ -1,6 +1,7 @@
 #include "webgpu/product.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -23,6 +24,8 @@ constexpr uint32_t kFewTileRows = 32;
 constexpr uint32_t kManyRows = 16'384;
 constexpr uint32_t kManyTiles = 256;
 
+constexpr uint32_t kMostPartsBytes = 7168;
+
 bool IsMatvec(const ProductShape& shape) { return shape.row_limit <= kMatvecRowLimit; }
 bool IsQkv(ProductKind kind) { return kind == ProductKind::kQkv || kind == ProductKind::kQkvRows; }
 
@@ -36,6 +39,11 @@ struct MatvecShape {
   uint32_t rows() const { return workgroup / lanes; }
 };
 
+// What x_attention.wgsl takes of workgroup memory.
+uint32_t PartsBytes(const AttentionParts& parts) {
+  return std::bit_ceil(parts.row_limit) * (parts.head_count * parts.range_count * 12 + 4);
+}
+
 // Matrices that each workgroup multiplies side by side.
 uint32_t SideBySide(const ProductShape& shape) {
   return shape.kind == ProductKind::kGateUp ? 2 : 1;
@@ -46,7 +54,8 @@ uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
   const uint32_t outputs = matvec.rows() * matvec.tokens;
   const uint32_t line = matvec.lanes + 1;
   const uint32_t sums_bytes =
-      4 * (SideBySide(shape) * outputs * line + matvec.workgroup + matvec.tokens * line + outputs);
+      4 * (SideBySide(shape) * outputs * line + matvec.workgroup + matvec.tokens * line + outputs) +
+      (shape.x_parts ? PartsBytes(*shape.x_parts) : 0);
   const uint32_t block_bytes = matvec.tokens * kGpuBlockColumns * 4;
   if (sums_bytes + block_bytes > kWorkgroupBytes) return 0;
   // The stride is odd: of an even number of blocks one more.
@@ -76,6 +85,9 @@ uint32_t ChooseLanes(const ProductShape& shape, uint32_t tokens) {
 
 MatvecShape ChooseMatvec(const ProductShape& shape) {
   MatvecShape matvec = {.tokens = 1, .lanes = 0, .workgroup = 128, .chunk = 0};
+  // What is put together before is put together for more rows.
+  if (shape.row_limit == 1 && shape.x_parts) matvec.workgroup = 256;
+  if (shape.row_limit == 1 && shape.has_many_rows) matvec.workgroup = 64;
   while (matvec.tokens < shape.row_limit) matvec.tokens *= 2;
   matvec.lanes = ChooseLanes(shape, matvec.tokens);
   matvec.chunk = FittingChunk(shape, matvec);
@@ -354,7 +366,9 @@ bool CanFuseRope(uint32_t head_dim, uint32_t rotated_dim) {
   return head_dim % 4 == 0 && rotated_dim % 4 == 0;
 }
 
-bool CanReadParts(const AttentionParts& parts) { return parts.head_dim % 4 == 0; }
+bool CanReadParts(const AttentionParts& parts) {
+  return parts.head_dim % 4 == 0 && PartsBytes(parts) <= kMostPartsBytes;
+}
 
 std::array<uint32_t, 3> ProductDispatch::Workgroups(uint32_t token_rows) const {
   CHECK(token_rows > 0 && token_rows <= shape.row_limit);

@@ -160,7 +160,7 @@ class ProductTest {
               .head_dim = dim,
               .window = test_.parts_window,
               .range_count = 4,
-              .row_limit = kMatvecRowLimit};
+              .row_limit = test_.row_limit};
     parts_arena_.assign(RoundUp<size_t>(parts_.element_count(), 4), NAN);
     for (uint32_t token = 0; token < test_.tokens; ++token) {
       for (uint32_t head = 0; head < parts_.head_count; ++head) MakeParts(token, head);

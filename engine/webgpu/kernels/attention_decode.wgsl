@@ -7,7 +7,7 @@
 const COLUMNS = HEAD_DIM / 2u;          // of V, in pairs
 const SLICES = 256u / COLUMNS;          // tokens that are weighed side by side
 const CHUNKS = (HEAD_DIM + 7u) / 8u;    // of K, in eights
-const TILE_TOKENS = 64u;
+const TILE_TOKENS = select(64u, 128u, TILE_HEADS == 1u);
 const UNROLL = 4u;                      // tokens of V that are fetched at a time
 
 var<workgroup> queries: array<vec4<f32>, TILE_HEADS * CHUNKS * 2u>;

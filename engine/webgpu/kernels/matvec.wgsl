@@ -115,6 +115,7 @@ fn matvec(index: u32, local: u32) {
   let rows = row_set(index);
   let row = matrix_row(rows, place);
   prefetch(rows, local);
+  prepare_x(local);
   var squared = 0.0;
   clear_sums(place, lane);
   for (var chunk = 0u; chunk < CHUNKS; chunk++) {

@@ -113,6 +113,7 @@ fn matvec(index: u32, local: u32) {
     fetch(rows.matrix, row, lane, &blocks);
   }
   prefetch(rows, local);
+  prepare_x(local);
   for (var chunk = 0u; chunk < CHUNKS; chunk++) {
     if chunk > 0u {
       workgroupBarrier();

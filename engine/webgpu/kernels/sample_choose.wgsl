@@ -21,10 +21,13 @@ var<workgroup> candidate_count: atomic<u32>;
 var<workgroup> found: atomic<u32>;
 var<workgroup> shared_count: u32;
 
+var<workgroup> words: array<u32, REPLY_WORDS>;     // of the row's reply
+var<workgroup> end_tokens: array<u32, END_TOKENS>;
+
 var<private> reply: u32;
 
 fn reply_word(i: u32) -> u32 {
-  return atomicLoad(&state[reply + i]);
+  return words[i];
 }
 fn reply_float(i: u32) -> f32 {
   return bitcast<f32>(reply_word(i));
@@ -233,9 +236,20 @@ fn draw(local: u32, count: u32) -> u32 {
   return first_found(local, passes, kept - 1u);
 }
 
+// Ends with a barrier.
+fn load_reply(local: u32) {
+  for (var i = local; i < REPLY_WORDS; i += 256u) {
+    words[i] = atomicLoad(&state[reply + i]);
+  }
+  if local < END_TOKENS {
+    end_tokens[local] = atomicLoad(&state[param(3u) + local]);
+  }
+  workgroupBarrier();
+}
+
 fn is_end(id: u32) -> bool {
   for (var i = 0u; i < END_TOKENS; i++) {
-    if atomicLoad(&state[param(3u) + i]) == id {
+    if end_tokens[i] == id {
       return true;
     }
   }
@@ -246,7 +260,7 @@ fn is_end(id: u32) -> bool {
 fn advance(row: u32, id: u32) -> u32 {
   let at = STATE_FIRST_ROW + 4u * row;
   atomicStore(&state[at], id);
-  atomicStore(&state[at + 1u], atomicLoad(&state[at + 1u]) + 1u);
+  atomicAdd(&state[at + 1u], 1u);
   let end = reply_word(REPLY_HISTORY_END);
   atomicStore(&state[reply + REPLY_HISTORY + end % REPLY_WINDOW], id);
   atomicStore(&state[reply + REPLY_HISTORY_END], end + 1u);
@@ -273,12 +287,12 @@ fn arrive(has_ended: u32, needs_host: u32) {
 
 // Record: the token, its index, whether the host must choose it.
 fn settle(row: u32, id: u32, needs_host: u32) {
+  let had_ended = reply_word(REPLY_ENDED) != 0u;
   let record = param(2u) + 4u * row;
   atomicStore(&state[record], id);
   atomicStore(&state[record + 1u], reply_word(REPLY_INDEX));
-  atomicStore(&state[record + 2u], needs_host);
-  if reply_word(REPLY_ENDED) != 0u {
-    atomicStore(&state[record + 2u], 0u);
+  atomicStore(&state[record + 2u], select(needs_host, 0u, had_ended));
+  if had_ended {
     arrive(0u, 0u);
     return;
   }
@@ -292,6 +306,7 @@ fn settle(row: u32, id: u32, needs_host: u32) {
 
 fn choose(row: u32, local: u32) {
   reply = param(1u) + row * REPLY_WORDS;
+  load_reply(local);
   load_adjustment(local);
   choose_best(row, local);
   if local == 0u {

@@ -3,6 +3,9 @@
 //           read neighbours; best (rows, GROUPS) of (key, id), key 0 where a group has no id.
 // Dispatch: GROUPS / 256 workgroups for each row.
 // Params:   0 logits; 1 replies, in the state.
+const ELEMENTS = (VOCABULARY + GROUPS - 1u) / GROUPS;  // of a group
+const UNROLL = 4u;                                     // logits that are fetched at a time
+
 var<private> reply: u32;
 
 fn reply_word(i: u32) -> u32 {
@@ -13,10 +16,18 @@ fn scan(row: u32, group: u32, local: u32) {
   reply = param(1u) + row * REPLY_WORDS;
   load_adjustment(local);
   var best = vec2(0u, 0u);
-  for (var id = group; id < VOCABULARY; id += GROUPS) {
-    let key = adjusted_key(id, load_act(param(0u) + row * VOCABULARY + id));
-    if key > best.x {
-      best = vec2(key, id);
+  for (var first = 0u; first < ELEMENTS; first += UNROLL) {
+    var logits: array<f32, UNROLL>;
+    for (var k = 0u; k < UNROLL; k++) {
+      let id = min(group + (first + k) * GROUPS, VOCABULARY - 1u);
+      logits[k] = load_act(param(0u) + row * VOCABULARY + id);
+    }
+    for (var k = 0u; k < UNROLL; k++) {
+      let id = group + (first + k) * GROUPS;
+      let key = adjusted_key(id, logits[k]);
+      if id < VOCABULARY && key > best.x {
+        best = vec2(key, id);
+      }
     }
   }
   best_out[row * GROUPS + group] = best;

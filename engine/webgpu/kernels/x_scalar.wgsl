@@ -9,3 +9,4 @@ fn load_x4(token: u32, c: u32) -> vec4<f32> {
   return vec4<f32>(load_x(token, 4u * c), load_x(token, 4u * c + 1u), load_x(token, 4u * c + 2u),
                    load_x(token, 4u * c + 3u));
 }
+fn prepare_x(local: u32) {}

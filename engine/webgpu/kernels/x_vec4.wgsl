@@ -5,3 +5,4 @@ fn load_x4(token: u32, c: u32) -> vec4<f32> {
   }
   return load_act4(param(0u) / 4u + token * (COLUMNS / 4u) + c);
 }
+fn prepare_x(local: u32) {}
