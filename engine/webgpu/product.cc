@@ -54,7 +54,7 @@ uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
   const uint32_t outputs = matvec.rows() * matvec.tokens;
   const uint32_t line = matvec.lanes + 1;
   const uint32_t sums_bytes =
-      4 * (SideBySide(shape) * outputs * line + matvec.workgroup + matvec.tokens * line + outputs) +
+      4 * (SideBySide(shape) * outputs * line + matvec.workgroup + matvec.tokens * line) +
       (shape.x_parts ? PartsBytes(*shape.x_parts) : 0);
   const uint32_t block_bytes = matvec.tokens * kGpuBlockColumns * 4;
   if (sums_bytes + block_bytes > kWorkgroupBytes) return 0;
@@ -78,7 +78,8 @@ uint32_t ChooseLanes(const ProductShape& shape, uint32_t tokens) {
   } else if (shape.has_many_rows) {
     while (lanes < 16 && blocks % (lanes * 2) == 0) lanes *= 2;
   } else {
-    while (lanes < 32 && (shape.uses_subgroups ? lanes < blocks : lanes * 2 < blocks)) lanes *= 2;
+    const uint32_t most = shape.uses_subgroups ? 64 : 32;
+    while (lanes < most && (shape.uses_subgroups ? lanes < blocks : lanes * 2 < blocks)) lanes *= 2;
   }
   return lanes;
 }
@@ -90,6 +91,7 @@ MatvecShape ChooseMatvec(const ProductShape& shape) {
   if (shape.row_limit == 1 && shape.has_many_rows) matvec.workgroup = 64;
   while (matvec.tokens < shape.row_limit) matvec.tokens *= 2;
   matvec.lanes = ChooseLanes(shape, matvec.tokens);
+  if (matvec.lanes == 64) matvec.workgroup = 256;  // four rows: a unit of QKV
   matvec.chunk = FittingChunk(shape, matvec);
   if (matvec.chunk < std::min(matvec.lanes, GpuBlockCount(shape.column_count))) {
     matvec.workgroup = 64;

@@ -27,7 +27,7 @@ uint32_t WorkgroupBytes(const KernelSource& kernel) {
   const uint32_t stride = ConstantOf(kernel, "CHUNK") | 1;
   const uint32_t floats = tokens * 8 * stride * 4 +
                           ConstantOf(kernel, "MATRICES") * outputs * (lanes + 1) + workgroup +
-                          tokens * (lanes + 1) + outputs;
+                          tokens * (lanes + 1);
   return floats * 4;
 }
 
@@ -107,8 +107,8 @@ TEST(Product, SpreadsManyWorkgroupsOverTwoDimensions) {
   const auto dispatches = LowerProduct({.matrices = {&head, 1}, .state = kState});
   const auto workgroups = (*dispatches)[0].Workgroups(1);
   EXPECT_LE(workgroups[0], 65'535u);
-  EXPECT_EQ(workgroups[1], 2u);
-  EXPECT_GE(workgroups[0] * workgroups[1], 4'000'000u / 32);  // of four lanes and 128 invocations
+  EXPECT_GT(workgroups[1], 1u);
+  EXPECT_GE(workgroups[0] * workgroups[1], 4'000'000u / 16);  // of four lanes and 64 invocations
 }
 
 TEST(Embed, BindsThreeWindowsADispatch) {

@@ -66,7 +66,17 @@ fn score(unit: Unit, head: u32, position: u32) -> f32 {
 var<private> sums: array<vec2<f32>, TILE_HEADS>;
 var<private> largest: array<f32, TILE_HEADS>;
 var<private> weights: array<f32, TILE_HEADS>;
+var<private> values: array<vec2<f32>, UNROLL>;
 
+// V of UNROLL tokens of the slice; past the tile's last, that one's.
+fn fetch_values(unit: Unit, tile_begin: u32, token_count: u32, first: u32, column: u32) {
+  for (var k = 0u; k < UNROLL; k++) {
+    let t = min(first + k * SLICES, token_count - 1u);
+    values[k] = load_kv2(row_of(unit, 1u, tile_begin + t), column);
+  }
+}
+
+// The first of them have been fetched.
 fn weigh_values(unit: Unit, tile_begin: u32, token_count: u32, column: u32, slice: u32) {
   for (var h = 0u; h < TILE_HEADS; h++) {
     var most = largest[h];
@@ -79,11 +89,8 @@ fn weigh_values(unit: Unit, tile_begin: u32, token_count: u32, column: u32, slic
     largest[h] = most;
   }
   for (var first = slice; first < token_count; first += UNROLL * SLICES) {
-    // Those past the last weigh nothing.
-    var v: array<vec2<f32>, UNROLL>;
-    for (var k = 0u; k < UNROLL; k++) {
-      let t = min(first + k * SLICES, token_count - 1u);
-      v[k] = load_kv2(row_of(unit, 1u, tile_begin + t), column);
+    if first > slice {
+      fetch_values(unit, tile_begin, token_count, first, column);
     }
     for (var k = 0u; k < UNROLL; k++) {
       let t = first + k * SLICES;
@@ -92,7 +99,7 @@ fn weigh_values(unit: Unit, tile_begin: u32, token_count: u32, column: u32, slic
         if t < token_count {
           weight = weight_of(scores[h * TILE_TOKENS + t] - largest[h]);
         }
-        sums[h] += weight * v[k];
+        sums[h] += weight * values[k];
         weights[h] += weight;
       }
     }
@@ -140,6 +147,9 @@ fn attend(group: u32, local: u32) {
   }
   for (var tile = range_begin; tile < range_end; tile += TILE_TOKENS) {
     let token_count = min(TILE_TOKENS, range_end - tile);
+    if slice < SLICES {
+      fetch_values(unit, tile, token_count, slice, column);
+    }
     workgroupBarrier();
     for (var i = local; i < TILE_HEADS * TILE_TOKENS; i += 256u) {
       if i % TILE_TOKENS < token_count {

@@ -1,6 +1,6 @@
 // matvec_one: products of one token row with the rows of a matrix, with what comes before (RMSNorm) and after
 // (an epilogue) in the same dispatch. A dispatch of a few microseconds is all latency, so what comes from memory
-// is asked for at once: the first block of weights, x, and what the epilogue needs.
+// is asked for at once: x, the first block of weights, and what the epilogue needs.
 // Layout:   x (COLUMNS); weights in planes (webgpu/weight_layout.h).
 // Dispatch: a workgroup of WORKGROUP invocations for each set of ROWS weight rows, LANES invocations
 //           a row, each of them every LANES-th block of 32 columns.
@@ -13,7 +13,9 @@ const OUTPUTS = ROWS;
 const CHUNKS = (BLOCKS + CHUNK - 1u) / CHUNK;
 const STRIDE = CHUNK | 1u;  // odd, so that staging has no bank conflicts
 const LINE = LANES + 1u;    // likewise for sums
+const STAGED = (CHUNK * 8u + WORKGROUP - 1u) / WORKGROUP;  // vec4s of x that an invocation stages of a chunk
 
+alias Staged = array<vec4<f32>, STAGED>;
 alias Sums = array<f32, MATRICES>;
 alias Blocks = array<Block, MATRICES>;
 
@@ -22,17 +24,29 @@ var<workgroup> partials: array<f32, MATRICES * OUTPUTS * LINE>;  // (matrix, row
 var<workgroup> squares: array<f32, WORKGROUP>;
 var<workgroup> square_sums: array<f32, LINE>;
 
-// Returns the squares of what this invocation has staged.
-fn stage(chunk: u32, local: u32) -> f32 {
-  var squared = 0.0;
-  for (var i = local; i < CHUNK * 8u; i += WORKGROUP) {
-    let c = chunk * CHUNK * 8u + i;
-    var x = load_x4(0u, c);
+// Past the row's end x is 0, whatever the norm's weights are there.
+fn fetch_x(chunk: u32, local: u32, x: ptr<function, Staged>, norm: ptr<function, Staged>) {
+  for (var k = 0u; k < STAGED; k++) {
+    let c = chunk * CHUNK * 8u + k * WORKGROUP + local;
+    (*x)[k] = load_x4(0u, c);
     if HAS_NORM != 0u {
-      squared += dot(x, x);
-      x *= norm_weight4(c);
+      (*norm)[k] = norm_weight4(min(c, COLUMNS / 4u));
     }
-    xs[i % 8u * STRIDE + i / 8u] = x;
+  }
+}
+// Returns the squares of what this invocation has staged.
+fn stage(local: u32, x: ptr<function, Staged>, norm: ptr<function, Staged>) -> f32 {
+  var squared = 0.0;
+  for (var k = 0u; k < STAGED; k++) {
+    let i = k * WORKGROUP + local;
+    if i < CHUNK * 8u {
+      var staged = (*x)[k];
+      if HAS_NORM != 0u {
+        squared += dot(staged, staged);
+        staged *= (*norm)[k];
+      }
+      xs[i % 8u * STRIDE + i / 8u] = staged;
+    }
   }
   return squared;
 }
@@ -85,19 +99,21 @@ fn share_squares(place: u32, lane: u32) {
 
 // After a barrier: the whole product of a row of the set, x being normed.
 fn product_of(matrix: u32, output: u32) -> f32 {
-  let count = LANES / lanes_together();
   var sum = 0.0;
-  for (var i = 0u; i < count; i++) {
+  for (var i = 0u; i < LANES / lanes_together(); i++) {
     sum += partials[(matrix * OUTPUTS + output) * LINE + i];
   }
+  return sum * norm_factor(0u);
+}
+fn norm_factor(token: u32) -> f32 {
   if HAS_NORM == 0u {
-    return sum;
+    return 1.0;
   }
   var squared = 0.0;
-  for (var i = 0u; i < count; i++) {
+  for (var i = 0u; i < LANES / lanes_together(); i++) {
     squared += square_sums[i];
   }
-  return sum * inverseSqrt(squared / f32(COLUMNS) + EPS);
+  return inverseSqrt(squared / f32(COLUMNS) + EPS);
 }
 
 fn matvec(index: u32, local: u32) {
@@ -108,20 +124,20 @@ fn matvec(index: u32, local: u32) {
   let row = matrix_row(rows, place);
   var sums = Sums();
   var blocks = Blocks();
+  var x = Staged();
+  var norm = Staged();
   var squared = 0.0;
-  if has_row && lane < BLOCKS {
-    fetch(rows.matrix, row, lane, &blocks);
-  }
   prefetch(rows, local);
   prepare_x(local);
   for (var chunk = 0u; chunk < CHUNKS; chunk++) {
+    fetch_x(chunk, local, &x, &norm);
+    if has_row && chunk * CHUNK + lane < BLOCKS {
+      fetch(rows.matrix, row, chunk * CHUNK + lane, &blocks);
+    }
     if chunk > 0u {
       workgroupBarrier();
-      if has_row && chunk * CHUNK + lane < BLOCKS {
-        fetch(rows.matrix, row, chunk * CHUNK + lane, &blocks);
-      }
     }
-    squared += stage(chunk, local);
+    squared += stage(local, &x, &norm);
     squares[local] = squared;
     workgroupBarrier();
     if has_row {

@@ -6,8 +6,6 @@
 const HALF = ROTATED / 2u;
 const CACHE_ROW_WORDS = select(HEAD_DIM / 2u, HEAD_DIM, KV_F32 != 0u);
 
-var<workgroup> finished: array<f32, OUTPUTS>;
-
 // Of this invocation's first unit: what it needs beside the products.
 struct UnitPlace {
   head: u32,
@@ -87,9 +85,11 @@ fn finish_unit(rows: RowSet, unit: u32, token: u32) {
     place = place_of(rows, unit, token);
   }
   let dim = place.dim;
-  let first = 4u * unit * TOKENS + token;
-  var v = vec4<f32>(finished[first], finished[first + TOKENS], finished[first + 2u * TOKENS],
-                    finished[first + 3u * TOKENS]);
+  var v = vec4<f32>();
+  for (var i = 0u; i < 4u; i++) {
+    let row = matrix_row(rows, 4u * unit + i);
+    v[i] = biased(rows, row, product_of(0u, (4u * unit + i) * TOKENS + token));
+  }
   if rows.matrix != 2u && dim < ROTATED {
     v = rotated(v, place.rotations);
   }
@@ -103,15 +103,6 @@ fn finish_unit(rows: RowSet, unit: u32, token: u32) {
 }
 
 fn finish(rows: RowSet, local: u32) {
-  for (var output = local; output < OUTPUTS; output += WORKGROUP) {
-    let row = matrix_row(rows, output / TOKENS);
-    var value = 0.0;
-    if rows.begin + output / TOKENS < rows.end {
-      value = biased(rows, row, product_of(0u, output));
-    }
-    finished[output] = value;
-  }
-  workgroupBarrier();
   for (var i = local; i < OUTPUTS / 4u; i += WORKGROUP) {
     finish_unit(rows, i / TOKENS, i % TOKENS);
   }
