@@ -46,12 +46,6 @@ interface Pipeline {
   compiled: GPUComputePipeline | undefined;
 }
 
-interface Submission {
-  ticket: number;
-  commands: GPUCommandBuffer;
-  read: (() => Promise<void>) | undefined;
-}
-
 export class GpuPlayer {
   readonly counter = new GpuCounter();
   readonly #device: GPUDevice;
@@ -66,8 +60,6 @@ export class GpuPlayer {
   readonly #pending = new Set<Promise<void>>();
   #waiting: (() => void)[] = [];
   #words: Uint32Array = new Uint32Array(0);
-  /** Encoded, but not handed to the queue yet. */
-  #encoded: Submission[] = [];
   #failure: EngineError | undefined;
   #is_closed = false;
 
@@ -279,7 +271,6 @@ export class GpuPlayer {
   }
 
   #upload(buffer: number, offset_bytes: number, at: number, size_bytes: number): void {
-    this.#flush();
     const { buffer: memory } = this.#memory.view;
     this.#device.queue.writeBuffer(this.#buffer(buffer), offset_bytes, memory, at, size_bytes);
     this.#gate.add(size_bytes);
@@ -292,21 +283,10 @@ export class GpuPlayer {
     if (dispatch_count > 0) this.#encode(encoder, dispatches_at, dispatch_count);
     const readbacks = this.#readReadbacks(readbacks_at, readback_count);
     const read = readbacks.length > 0 ? this.#ring.encode(encoder, readbacks) : undefined;
+    this.#device.queue.submit([encoder.finish()]);
     const readback_bytes = readbacks.reduce((sum, one) => sum + one.size_bytes, 0);
     this.counter.addSubmit(ticket, dispatch_count, readback_bytes);
-    if (this.#encoded.length === 0) {
-      queueMicrotask(this.#guard('A submission', () => this.#flush()));
-    }
-    this.#encoded.push({ ticket, commands: encoder.finish(), read });
-  }
-
-  /** What the engine has submitted in one turn goes to the queue together. */
-  #flush(): void {
-    const encoded = this.#encoded;
-    if (encoded.length === 0 || this.#is_closed) return;
-    this.#encoded = [];
-    this.#device.queue.submit(encoded.map(({ commands }) => commands));
-    for (const { ticket, read } of encoded) if (read) this.#track(this.#finish(ticket, read));
+    if (read) this.#track(this.#finish(ticket, read));
   }
 
   /** One pass. The list is read where it lies, a dynamic offset too. */
