@@ -126,6 +126,8 @@ void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
     const auto found = std::find_if(decode_.begin(), decode_.end(), fits);
     CHECK(found != decode_.end());
     running_ = found->get();
+    // attention_decode.wgsl relies on it.
+    for (uint32_t i = 0; i < row_count; ++i) CHECK(batch.rows[i].sequence == i);
   }
   row_count_ = row_count;
   output_count_ = static_cast<uint32_t>(batch.output_rows.size());

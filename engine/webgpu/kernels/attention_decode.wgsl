@@ -1,5 +1,5 @@
-// attention_decode: softmax(cap(scale * q[r, h] . K)) V over the tokens that row r sees, for a few rows, each of
-// any sequence. The context is split in RANGES; what becomes of each is put together by who reads the result.
+// attention_decode: softmax(cap(scale * q[r, h] . K)) V over the tokens that row r sees, for a few rows, row i of
+// sequence i. The context is split in RANGES; what becomes of each is put together by who reads the result.
 // Layout: out: attention_parts.wgsl; cache: kv.wgsl.
 // Dispatch: at least rows * KV_HEADS * TILES * RANGES workgroups, ranges innermost.
 // Requires: HEAD_DIM even, at most 512; TILE_HEADS <= 4. prepare and query_at: attention_query.wgsl or
@@ -16,8 +16,7 @@ var<workgroup> slice_sums: array<vec2<f32>, TILE_HEADS * SLICES * COLUMNS>;
 var<workgroup> slice_stats: array<vec2<f32>, TILE_HEADS * SLICES>;  // largest score, weight
 
 struct Unit {  // what a workgroup computes
-  row: u32,
-  sequence: u32,
+  row: u32,  // and sequence
   kv_head: u32,
   first_head: u32,
   head_count: u32,
@@ -28,7 +27,7 @@ fn unit_of(index: u32) -> Unit {
   let kv_head = index / TILES % KV_HEADS;
   let row = index / (TILES * KV_HEADS);
   let group = HEADS / KV_HEADS;
-  return Unit(row, row_sequence(row), kv_head, kv_head * group + tile * TILE_HEADS,
+  return Unit(row, kv_head, kv_head * group + tile * TILE_HEADS,
               min(TILE_HEADS, group - tile * TILE_HEADS));
 }
 
@@ -48,7 +47,7 @@ fn load_queries(unit: Unit, local: u32) {
 }
 
 fn row_of(unit: Unit, is_value: u32, position: u32) -> u32 {
-  return kv_row(page_of(unit.sequence, position), is_value, unit.kv_head, position);
+  return kv_row(page_of(unit.row, position), is_value, unit.kv_head, position);
 }
 
 fn score(unit: Unit, head: u32, position: u32) -> f32 {
@@ -125,13 +124,10 @@ fn merge_slices(head: u32, column: u32) -> vec4<f32> {
 
 fn attend(group: u32, local: u32) {
   let unit = unit_of(group / RANGES);
-  if unit.row >= token_count() {
-    return;
-  }
   let range = group % RANGES;
   let position = row_position(unit.row);
   let ranges = ranges_of(position);
-  if range >= ranges.count {
+  if range >= ranges.count || unit.row >= token_count() || is_stopped() {
     return;
   }
   let range_begin = ranges.begin + range * ranges.tokens;

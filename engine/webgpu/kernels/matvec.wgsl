@@ -114,6 +114,9 @@ fn matvec(index: u32, local: u32) {
   let place = local / LANES;
   let rows = row_set(index);
   let row = matrix_row(rows, place);
+  if is_stopped() {
+    return;
+  }
   prefetch(rows, local);
   prepare_x(local);
   var squared = 0.0;

@@ -9,8 +9,5 @@ fn lane_sum(value: f32) -> f32 {
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  if is_stopped() {
-    return;
-  }
   matvec(id.y * count.x + id.x, local);
 }

@@ -127,14 +127,27 @@ fn matvec(index: u32, local: u32) {
   var x = Staged();
   var norm = Staged();
   var squared = 0.0;
+  let stopped = is_stopped();  // looked at when the rest has been asked for
+  if has_row && lane < BLOCKS {
+    fetch(rows.matrix, row, lane, &blocks);
+  }
+  if !X_IS_IN_PARTS {
+    fetch_x(0u, local, &x, &norm);
+  }
   prefetch(rows, local);
-  prepare_x(local);
+  if stopped {
+    return;
+  }
+  if X_IS_IN_PARTS {
+    prepare_x(local);
+    fetch_x(0u, local, &x, &norm);
+  }
   for (var chunk = 0u; chunk < CHUNKS; chunk++) {
-    fetch_x(chunk, local, &x, &norm);
-    if has_row && chunk * CHUNK + lane < BLOCKS {
-      fetch(rows.matrix, row, chunk * CHUNK + lane, &blocks);
-    }
     if chunk > 0u {
+      fetch_x(chunk, local, &x, &norm);
+      if has_row && chunk * CHUNK + lane < BLOCKS {
+        fetch(rows.matrix, row, chunk * CHUNK + lane, &blocks);
+      }
       workgroupBarrier();
     }
     squared += stage(local, &x, &norm);

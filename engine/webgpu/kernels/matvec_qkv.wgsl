@@ -23,17 +23,15 @@ fn place_of(rows: RowSet, unit: u32, token: u32) -> UnitPlace {
   let row = rows.begin + 4u * unit;
   let dim = row % HEAD_DIM;
   let position = row_position(token);
-  var rotations = vec4(0.0);
-  if rows.matrix != 2u && dim < ROTATED {
-    rotations = vec4(rotation(position, param(12u) + dim), rotation(position, param(12u) + dim + 2u));
-  }
+  let frequency = param(12u) + min(dim, max(ROTATED, 4u) - 4u);
+  let rotations = vec4(rotation(position, frequency), rotation(position, frequency + 2u));
   let page = page_of(row_sequence(token), position) * param(14u);
   return UnitPlace(row / HEAD_DIM, dim, page, position, rotations * ROPE_MAGNITUDE);
 }
+// Without a branch, so that nothing waits for it; where there is no unit, of one that there is.
 fn prefetch(rows: RowSet, local: u32) {
-  if is_unit(rows, local / TOKENS, local % TOKENS) {
-    first_place = place_of(rows, local / TOKENS, local % TOKENS);
-  }
+  let unit = min(local / TOKENS, OUTPUTS / 4u / TOKENS - 1u);
+  first_place = place_of(rows, select(0u, unit, is_unit(rows, unit, 0u)), local % TOKENS);
 }
 
 fn is_parted(rows: RowSet, dim: u32) -> bool {

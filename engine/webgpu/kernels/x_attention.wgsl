@@ -1,5 +1,6 @@
 // Columns 4 c .. 4 c + 3 of a row of x, which attention has left in parts (attention_parts.wgsl).
 // HEAD_DIM % 4 == 0.
+const X_IS_IN_PARTS = true;
 const FACTORS = HEADS * RANGES;  // of a token: (range, head)
 const PARTS_UNROLL = 4u;         // parts that are fetched at a time
 
@@ -16,15 +17,12 @@ fn load_stat(row: u32, range: u32, head: u32) -> vec2<f32> {
 fn load_stats(local: u32) {
   for (var i = local; i < TOKENS * FACTORS; i += WORKGROUP) {
     let token = i / FACTORS;
-    var stat = vec2(LEAST, 0.0);
-    if token < run_rows() {
-      let count = ranges_of(row_position(token)).count;
-      if i / HEADS % RANGES < count {
-        stat = load_stat(token, i / HEADS % RANGES, i % HEADS);
-      }
-      part_counts[token] = count;
-    }
-    part_stats[i] = stat;
+    let range = i / HEADS % RANGES;
+    // Both at once: what lies where there is no range is not looked at.
+    let stat = load_stat(token, range, i % HEADS);
+    let count = ranges_of(row_position(token)).count;
+    part_counts[token] = count;
+    part_stats[i] = select(vec2(LEAST, 0.0), stat, range < count && token < run_rows());
   }
 }
 

@@ -1,4 +1,5 @@
 // Columns 4 c .. 4 c + 3 of a row of x, whatever its width.
+const X_IS_IN_PARTS = false;
 fn load_x(token: u32, column: u32) -> f32 {
   if column >= COLUMNS {
     return 0.0;
