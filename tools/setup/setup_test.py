@@ -301,7 +301,20 @@ class RunScript(unittest.TestCase):
                 child = self.start_until(b"building\n")
                 stop(child.pid, number)
                 self.check_aborted(child)
-                self.assertFalse((self.root / "build/.modules").exists())
+                self.assertEqual(os.listdir(self.root / "build"), [])
+
+    def test_two_runs_at_once(self):
+        self.stand_in("tools/setup/ensure", "exit 0")
+        body = f"echo building >&2; until [ -e {self.root}/go ]; do sleep 0.02; done"
+        self.stand_in("tools/build_modules", body)
+        (self.root / ".deps/node24/bin").mkdir(parents=True)
+        self.stand_in(".deps/node24/bin/node", "exit 0")
+        children = [self.start_until(b"building\n") for _ in range(2)]
+        (self.root / "go").touch()
+        for child in children:
+            _, err = child.communicate(timeout=60)
+            self.assertEqual((child.returncode, err), (0, b""))
+        self.assertEqual(sorted(os.listdir(self.root / "build")), [".modules", ".scripts"])
 
     def test_a_stop_before_set_up_can_say_a_word(self):
         self.stand_in("tools/setup/ensure", "echo begins >&2; exec sleep 60")
