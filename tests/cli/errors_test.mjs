@@ -124,6 +124,14 @@ describe('model files', { concurrency: 2 }, () => {
     execFileSync('mkfifo', [file]);
     return file;
   };
+  test('a link to itself', async (t) => {
+    const file = path.join(temporaryFolder(t), 'loop');
+    fs.symlinkSync('loop', file);
+    await fails(['hi', '--model', file], 'storage', /loop" cannot be reached \(ELOOP\)/);
+    await fails(['hi', '--model', kTinyModel, '--template', file], 'storage', /ELOOP/);
+  });
+  test('a name that no file can have', () =>
+    fails(['hi', '--model', 'm'.repeat(300)], 'storage', /ENAMETOOLONG/));
   test('a pipe', (t) => fails(['hi', '--model', pipe(t)], 'not_found', /not a file/));
   test('a pipe as a template', (t) =>
     fails(['hi', '--model', kTinyModel, '--template', pipe(t)], 'not_found', /not a file/));
@@ -332,6 +340,17 @@ describe('network and disk', () => {
     fs.closeSync(full);
     assert.equal(status, 4);
     assert.equal(String(stderr), 'ERROR (storage): The output cannot be written (ENOSPC).\n');
+  });
+  test('a full disk behind the figures leaves the reply whole', async () => {
+    const full = fs.openSync('/dev/full', 'w');
+    // A note about the base model comes before the reply.
+    const words = [kCli, 'hi', '--max-tokens', '8', '--temperature', '0', '--model', kTinyModel];
+    const whole = spawnSync(kNode24, words);
+    const { status, stdout } = spawnSync(kNode24, words, { stdio: ['ignore', 'pipe', full] });
+    fs.closeSync(full);
+    assert.equal(status, 0);
+    assert.ok(whole.stdout.length > 1);
+    assert.deepEqual(stdout, whole.stdout);
   });
   test('a model by URL, cached, and without a cache', async (t) => {
     const url = await serve(t, sendModel);

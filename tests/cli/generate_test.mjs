@@ -449,6 +449,19 @@ describe('hosts', () => {
     }
   });
 
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    test(`${name} to the whole group ends a reply in Chromium with its figures`, async () => {
+      const long = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--host', 'chromium'];
+      const reference = ['--backend-reference', '--context', '2000'];
+      const { child, done } = start([...long, ...reference, ...tiny], { detached: true });
+      await new Promise((resolve) => child.stdout.once('data', resolve));
+      process.kill(-child.pid, name);
+      const { status, stderr } = await done;
+      assert.equal(status, 130, stderr);
+      assert.match(stderr, / · abort\n$/);
+    });
+  }
+
   test('Chromium reads a model from a plain server, split too', async (t) => {
     const { server, url } = await localServer(t);
     server.on('request', (request, response) => {

@@ -15,14 +15,15 @@ const kLimitMs = 60_000;
 
 /**
  * Starts the program; `child` to signal it, `done` with what came of it. Its stdin gets `input` and ends,
- * or stays open where that is null.
+ * or stays open where that is null. `detached`: in a process group of its own.
  */
 export function start(words, settings = {}) {
   const { node = kNode24, node_options = [], cli = kCli, env = {} } = settings;
-  const { input, limit_ms = kLimitMs } = settings;
+  const { input, limit_ms = kLimitMs, detached = false } = settings;
   const child = spawn(node, [...node_options, cli, ...words], {
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
+    detached,
   });
   if (input !== null) child.stdin.end(input ?? '');
   const started_ms = performance.now();

@@ -59,10 +59,24 @@ test('stop before the first token takes the question back', async (t) => {
   await page.waitForSelector('#send:not([hidden])');
   assert.equal(await page.locator('#log li').count(), 0);
   assert.equal(await page.inputValue('#prompt'), text);
-  const [, read] = /(\d+) tokens read, 0 written/.exec(await page.textContent('#figures'));
+  const [, read] = /^(\d+) tokens read, 0 written/.exec(await page.textContent('#figures'));
   assert.ok(Number(read) < 3000, `${read} of more than 3000 tokens`);
   assert.ok((await ask(page, 'Say hello.')).length > 0);
   assert.equal(await page.locator('#log li').count(), 2);
+  assert.deepEqual(problems, []);
+});
+
+test('a question that is too long comes back with the reason', async (t) => {
+  const { page, problems } = await openPage(t, tiny);
+  await loadModel(page);
+  const text = 'sea '.repeat(20_000).trim();
+  await page.fill('#prompt', text);
+  await page.press('#prompt', 'Enter');
+  await page.waitForSelector('#problem:not([hidden])');
+  assert.match(await page.textContent('#problem'), /^The prompt has \(\d+\) tokens, the context/);
+  await page.waitForSelector('#send:not([hidden])');
+  assert.equal(await page.locator('#log li').count(), 0);
+  assert.equal(await page.inputValue('#prompt'), text);
   assert.deepEqual(problems, []);
 });
 
@@ -105,21 +119,42 @@ test('a broken model is explained on the page, and another try is possible', asy
   assert.equal(await page.isEnabled('#load'), true);
 });
 
-test('a phone: nothing is wider than the screen', async (t) => {
-  const { page } = await openPage(t, tiny, {
-    viewport: { width: 360, height: 640 },
-    isMobile: true,
-    hasTouch: true,
+/** What sticks out of the page, and of the part that scrolls. */
+const overflow = (page) =>
+  page.evaluate(() =>
+    [document.documentElement, document.querySelector('main')].map(
+      (part) => part.scrollWidth - part.clientWidth,
+    ),
+  );
+
+for (const width of [320, 360]) {
+  test(`a phone of ${width} pixels: nothing is wider than the screen`, async (t) => {
+    const { page } = await openPage(t, tiny, {
+      viewport: { width, height: 640 },
+      isMobile: true,
+      hasTouch: true,
+    });
+    assert.deepEqual(await overflow(page), [0, 0]);
+    await loadModel(page);
+    await ask(
+      page,
+      'A_word_that_is_much_longer_than_any_line_of_a_phone_could_ever_be_in_this_world',
+    );
+    assert.deepEqual(await overflow(page), [0, 0]);
   });
-  await loadModel(page);
-  await ask(
-    page,
-    'A_word_that_is_much_longer_than_any_line_of_a_phone_could_ever_be_in_this_world',
-  );
-  const overflow = await page.evaluate(
-    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-  );
-  assert.equal(overflow, 0);
+}
+
+test('a phone: the name and the size of a model fit', async (t) => {
+  const { page } = await openPage(t, tiny, { viewport: { width: 360, height: 640 } });
+  const spare = await page.evaluate(() => {
+    const select = document.querySelector('#model');
+    const style = getComputedStyle(select);
+    const canvas = document.createElement('canvas').getContext('2d');
+    canvas.font = style.font;
+    const needed = canvas.measureText('smollm2-135m-instruct (98 MB)').width;
+    return select.clientWidth - parseFloat(style.paddingLeft) * 2 - needed;
+  });
+  assert.ok(spare > 0, `${spare} pixels are left`);
 });
 
 test('keys and names: the prompt has focus, buttons and fields are labelled', async (t) => {

@@ -10,6 +10,7 @@ with --json also {"error": {"code": "setup_failed", "message"}} on stdout. Ctrl-
 with the code "aborted" and status 130.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -280,6 +281,14 @@ def remove_parts():
                 part.unlink(missing_ok=True)
 
 
+def of_file(error):
+    """A file that could not be used; of a full disk the system names no file."""
+    if error.errno == errno.ENOSPC:
+        return SetupError(f"The disk is full: set-up and build fill about 0.8 GB of ({ROOT}).")
+    name = f" ({error.filename})" if error.filename else ""
+    return SetupError(f"Set-up could not use a file{name}: {error.strerror or error}.")
+
+
 def fail(error, as_json, code="setup_failed", status=1):
     print(f"ERROR: {error.message}", file=sys.stderr)
     tail = error.tail.splitlines()[-TAIL_LINES:]
@@ -310,7 +319,7 @@ def main(words):
     except SetupError as error:
         return fail(error, as_json)
     except OSError as error:
-        return fail(SetupError(f"Set-up could not use a file ({error})."), as_json)
+        return fail(of_file(error), as_json)
     except KeyboardInterrupt:
         error = SetupError("Set-up was stopped; the next run goes on with it.")
         return fail(error, as_json, "aborted", INTERRUPTED)

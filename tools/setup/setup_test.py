@@ -1,5 +1,6 @@
 """Tests of set-up that need no network: stamps, hashes, joining of parts, clear failures."""
 
+import errno
 import hashlib
 import io
 import json
@@ -159,6 +160,16 @@ class Failures(unittest.TestCase):
     def test_without_json_stdout_is_empty(self):
         self.assertEqual(self.fail(common.SetupError("It broke."), False)[0], "")
 
+    def test_a_full_disk_is_named(self):
+        self.assertEqual(
+            setup.of_file(OSError(errno.ENOSPC, "No space left on device")).message,
+            f"The disk is full: set-up and build fill about 0.8 GB of ({common.ROOT}).",
+        )
+        self.assertEqual(
+            setup.of_file(OSError(errno.EACCES, "Permission denied", "/x/y")).message,
+            "Set-up could not use a file (/x/y): Permission denied.",
+        )
+
     def test_no_network_is_one_sentence_that_says_so(self):
         outputs = {
             "NewConnectionError: [Errno -3] Temporary failure in name resolution')\n"
@@ -271,21 +282,59 @@ class RunScript(unittest.TestCase):
         self.assertEqual(os.listdir(self.root / ".deps/downloads"), [])
         self.assertEqual(sorted(os.listdir(self.root / ".deps/stamps")), ["apt-python", "python"])
 
+    def stand_in(self, name, body):
+        """The tests that use it are about what ./run makes of a signal."""
+        (self.root / name).write_text(f"#!/bin/bash\n{body}\n")
+        (self.root / name).chmod(0o755)
+
+    def start_until(self, line):
+        child = self.start()
+        while line != child.stderr.readline():
+            self.assertIsNone(child.poll())
+        return child
+
     def test_a_stopped_build(self):
-        """Set-up and the build are stand-ins: this is about what ./run makes of a signal."""
-        for name, body in (
-            ("tools/setup/ensure", "exit 0"),
-            ("tools/build_modules", "echo building >&2; sleep 60"),
-        ):
-            (self.root / name).write_text(f"#!/bin/sh\n{body}\n")
-            (self.root / name).chmod(0o755)
+        self.stand_in("tools/setup/ensure", "exit 0")
+        self.stand_in("tools/build_modules", "echo building >&2; sleep 60")
         for stop in (os.kill, os.killpg):
-            child = self.start()
-            while b"building\n" != child.stderr.readline():
-                self.assertIsNone(child.poll())
-            stop(child.pid, signal.SIGINT)
-            self.check_aborted(child)
-            self.assertFalse((self.root / "build/.modules").exists())
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                child = self.start_until(b"building\n")
+                stop(child.pid, number)
+                self.check_aborted(child)
+                self.assertEqual(os.listdir(self.root / "build"), [])
+
+    def test_two_runs_at_once(self):
+        self.stand_in("tools/setup/ensure", "exit 0")
+        body = f"echo building >&2; until [ -e {self.root}/go ]; do sleep 0.02; done"
+        self.stand_in("tools/build_modules", body)
+        (self.root / ".deps/node24/bin").mkdir(parents=True)
+        self.stand_in(".deps/node24/bin/node", "exit 0")
+        children = [self.start_until(b"building\n") for _ in range(2)]
+        (self.root / "go").touch()
+        for child in children:
+            _, err = child.communicate(timeout=60)
+            self.assertEqual((child.returncode, err), (0, b""))
+        self.assertEqual(sorted(os.listdir(self.root / "build")), [".modules", ".scripts"])
+
+    def test_a_stop_before_set_up_can_say_a_word(self):
+        self.stand_in("tools/setup/ensure", "echo begins >&2; exec sleep 60")
+        child = self.start_until(b"begins\n")
+        child.send_signal(signal.SIGINT)
+        self.check_aborted(child)
+
+    def test_one_stop_reaches_set_up_once(self):
+        """Set-up waits for apt; a second signal would cut that."""
+        counted = self.root / "counted"
+        self.stand_in(
+            "tools/setup/ensure",
+            f"trap 'echo stop >>{counted}' INT TERM; echo waits >&2\n"
+            f"until [ -s {counted} ]; do sleep 0.02; done; for i in 1 2 3 4 5; do sleep 0.1; done\n"
+            "exit 143",
+        )
+        child = self.start_until(b"waits\n")
+        child.send_signal(signal.SIGINT)
+        self.check_aborted(child)
+        self.assertEqual(counted.read_text(), "stop\n")
 
 
 if __name__ == "__main__":

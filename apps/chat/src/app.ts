@@ -134,7 +134,7 @@ async function reply(current: Engine, text: string): Promise<void> {
     showFigures(current.info, result);
   } catch (thrown) {
     setProblem(toEngineError(thrown).message);
-    if (item.textContent === '') item.remove();
+    if (item.textContent === '') takeBack(asked, item);
   } finally {
     item.classList.remove('waiting');
     replying = undefined;
@@ -143,7 +143,7 @@ async function reply(current: Engine, text: string): Promise<void> {
   }
 }
 
-/** A question that was stopped before its reply began: to be asked again, or not. */
+/** A question without a reply, stopped or refused: to be asked again, or otherwise. */
 function takeBack(asked: HTMLLIElement, reply: HTMLLIElement): void {
   if (prompt.value === '') prompt.value = asked.textContent ?? '';
   asked.remove();

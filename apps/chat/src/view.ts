@@ -15,10 +15,10 @@ export function setProblem(message: string): void {
 }
 
 export function showFigures(info: EngineInfo, result: GenerateResult): void {
-  const rate = (value: number | null) => (value === null ? '–' : value.toFixed(1));
+  const { decode_tok_s, ttft_ms } = result;
   element('figures', HTMLElement).textContent = [
-    `${rate(result.decode_tok_s)} tokens/s`,
-    `first token after ${result.ttft_ms === null ? '–' : result.ttft_ms.toFixed(0)} ms`,
+    ...(decode_tok_s === null ? [] : [`${decode_tok_s.toFixed(1)} tokens/s`]),
+    ...(ttft_ms === null ? [] : [`first token after ${ttft_ms.toFixed(0)} ms`]),
     `${result.read_count} tokens read, ${result.token_ids.length} written`,
     `${info.backend}, ${info.thread_count} thread${info.thread_count === 1 ? '' : 's'}`,
     `${(result.stats.memory_bytes / 1e6).toFixed(0)} MB`,

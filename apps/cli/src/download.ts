@@ -64,11 +64,15 @@ function makeFolder(folder: string): void {
   }
 }
 
+/** What the system says of a file, like ENOSPC. */
+export function systemCode(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+}
+
 function storageError(what: string, cause: unknown): EngineError {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
   return new EngineError(
     'storage',
-    `${what} (${code}); set XDG_CACHE_HOME to another folder, or use --no-cache.`,
+    `${what} (${systemCode(cause)}); set XDG_CACHE_HOME to another folder, or use --no-cache.`,
     { cause },
   );
 }

@@ -144,7 +144,8 @@ export async function launchChromium(
     return await chromium.launchPersistentContext(profile, {
       executablePath,
       headless: true,
-      handleSIGINT: false,
+      // The page is asked to stop, and closed when it has.
+      ...{ handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false },
       args: [
         ...['--no-sandbox', '--no-first-run', '--disable-quic', '--disable-sync'],
         ...['--disable-background-networking', '--disable-component-update'],

@@ -10,7 +10,7 @@ import { serve } from './serve.js';
 
 const kSigintStatus = 130;
 
-/** The first Ctrl-C asks for an end, the second takes it. */
+/** The first Ctrl-C (or SIGTERM, or a terminal that closes) asks for an end, the second takes it. */
 function abortOnInterrupt(): AbortSignal {
   const stop = new AbortController();
   let count = 0;
@@ -19,8 +19,7 @@ function abortOnInterrupt(): AbortSignal {
     if (count > 1) process.exit(kSigintStatus);
     stop.abort();
   };
-  process.on('SIGINT', interrupt);
-  process.on('SIGTERM', interrupt);
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, interrupt);
   return stop.signal;
 }
 
@@ -61,5 +60,8 @@ process.stdout.on('error', (error) => {
   process.stderr.write(`ERROR (storage): The output cannot be written (${code}).\n`);
   process.exit(exitStatus('storage'));
 });
+
+// Nobody reads figures and notes then; the reply on stdout is still wanted.
+process.stderr.on('error', () => {});
 
 process.exitCode = await main(process.argv.slice(2));

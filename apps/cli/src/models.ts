@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { EngineError, toEngineError, type ErrorCodeName } from '../../../web/src/api/index.js';
 import { checkUrl, schemeError } from '../../../web/src/storage/http_error.js';
-import { cacheFolder, downloadModel } from './download.js';
+import { cacheFolder, downloadModel, systemCode } from './download.js';
 import type { JobSource } from './job.js';
 
 export const kRoot = path.resolve(import.meta.dirname, '../../..');
@@ -14,6 +14,16 @@ export interface CatalogueModel {
   name: string;
   path: string;
   size_bytes: number;
+}
+
+/** Undefined where there is none; a name or a folder that the system refuses is an error of storage. */
+export function statFile(file: string): fs.Stats | undefined {
+  try {
+    return fs.statSync(file, { throwIfNoEntry: false });
+  } catch (cause) {
+    const sentence = `The file "${file}" cannot be reached (${systemCode(cause)}).`;
+    throw new EngineError('storage', sentence, { cause });
+  }
 }
 
 /** The models that have a name, in the order of the pins. */
@@ -47,7 +57,7 @@ export async function resolveModel(text: string, options: ResolveOptions): Promi
   const catalogue = readCatalogue();
   const known = catalogue.find((model) => model.name === text);
   const file = known?.path ?? path.resolve(text);
-  const found = fs.statSync(file, { throwIfNoEntry: false });
+  const found = statFile(file);
   if (found?.isFile()) return { name: text, source: { kind: 'file', path: file } };
   // A pipe or a device would block or never end.
   if (found) throw new EngineError('not_found', `Model "${text}": "${file}" is not a file.`);

@@ -6,7 +6,7 @@ import { EngineError, type LoadOptions, type TopTokens } from '../../../web/src/
 import { printable } from '../../../web/src/wasm/error.js';
 import { runOnHost, type HostName } from './hosts.js';
 import type { Job, JobEvent, JobResult, PromptData, RequestData, ScoreCase, Task } from './job.js';
-import { forgetDamaged, kDefaultModel, resolveModel } from './models.js';
+import { statFile, forgetDamaged, kDefaultModel, resolveModel } from './models.js';
 import type { Arguments } from './parse.js';
 import { figuresLine, ProgressLine, replyObject } from './report.js';
 
@@ -79,7 +79,7 @@ function oneOf<T extends string>(text: string | undefined, values: readonly T[])
 const kMaxTextBytes = 64 * 2 ** 20;
 
 function readText(file: string): string {
-  const found = fs.statSync(file, { throwIfNoEntry: false });
+  const found = statFile(file);
   if (found && !found.isFile()) throw new EngineError('not_found', `"${file}" is not a file.`);
   if (found && found.size > kMaxTextBytes) {
     throw new EngineError(
