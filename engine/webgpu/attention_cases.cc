@@ -1,7 +1,6 @@
 // Attention on the GPU against plain loops in f64: GQA, windows, caps, both cache types, odd sizes
 // of heads, several sequences, page boundaries, contexts in one range and in many.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "base/bytes.h"
@@ -169,7 +168,7 @@ void AddDecode(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) {
   const std::vector<float> q =
       RandomFloats(random, size_t{batch.row_count()} * shape.head_count * shape.head_dim, 4.0f);
   const AttentionOp op = MakeOp(shape, batch, cache);
-  const uint32_t row_limit = std::bit_ceil(batch.row_count());
+  const uint32_t row_limit = batch.row_count() == 1 ? 1 : kMatvecRowLimit;
   const KernelCall call = MakeDecodeAttentionCall(op, row_limit);
   AddCallCase(writer,
               Format("attention decode %s, %u rows from %u", shape.name().c_str(),

@@ -33,21 +33,35 @@ export function toCase({ prompt_ids, greedy_ids }) {
 }
 
 /** Runs `score` over the cases and gives each case's steps. */
-export async function scoreCases({ model, cases, options = [], node = kNode24, limit_s = 900 }) {
+/** `environment` is added to this program's own. */
+export async function scoreCases({
+  model,
+  cases,
+  options = [],
+  node = kNode24,
+  environment = {},
+  limit_s = 900,
+}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nonstop-golden-'));
   const file = path.join(folder, 'cases.json');
   fs.writeFileSync(file, JSON.stringify(cases));
   const words = ['score', '--model', model, '--cases', file, '--logprobs', kTopCount, '--json'];
   try {
-    const result = await runNode(node, [kCli, ...words.map(String), ...options], limit_s);
+    const result = await runNode(
+      node,
+      [kCli, ...words.map(String), ...options],
+      environment,
+      limit_s,
+    );
     return cases.length === 1 && result.steps ? [result.steps] : result.cases.map((c) => c.steps);
   } finally {
     fs.rmSync(folder, { recursive: true });
   }
 }
 
-function runNode(node, words, limit_s) {
-  const settings = { timeout: limit_s * 1000, maxBuffer: 1 << 30 };
+function runNode(node, words, environment, limit_s) {
+  const env = { ...process.env, ...environment };
+  const settings = { timeout: limit_s * 1000, maxBuffer: 1 << 30, env };
   return new Promise((resolve, reject) => {
     execFile(node, words, settings, (error, stdout, stderr) => {
       const reply = stdout.trim() === '' ? undefined : JSON.parse(stdout);

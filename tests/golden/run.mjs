@@ -1,6 +1,6 @@
 // Compares a real model with its reference logits and prints a table.
 //   node tests/golden/run.mjs [--model smollm2|gemma3] [--host node24|node20|chromium]
-//     [--activations q8|f32] [--kv f16|f32] [--build simd|relaxed] [--threads N] [--reference]
+//     [--device webgpu] [--activations q8|f32] [--kv f16|f32] [--build simd|relaxed] [--threads N] [--reference]
 //     [--prefill-chunk N] [--case TEXT] [--short]
 //     [--table]   f32 Gemma against the reference made with llama.cpp's GELU table
 import { parseArgs } from 'node:util';
@@ -13,6 +13,7 @@ const { values } = parseArgs({
     model: { type: 'string', default: 'smollm2' },
     file: { type: 'string' },
     host: { type: 'string', default: 'node24' },
+    device: { type: 'string' },
     activations: { type: 'string', default: 'q8' },
     kv: { type: 'string', default: 'f16' },
     build: { type: 'string' },
@@ -29,7 +30,7 @@ function cliOptions() {
   const options = ['--activations', values.activations, '--kv', values.kv];
   if (values.host === 'chromium') options.push('--host', 'chromium');
   if (values.reference) options.push('--backend-reference');
-  for (const name of ['build', 'threads', 'prefill-chunk']) {
+  for (const name of ['build', 'threads', 'prefill-chunk', 'device']) {
     if (values[name] !== undefined) options.push(`--${name}`, values[name]);
   }
   return options;

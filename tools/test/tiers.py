@@ -188,7 +188,7 @@ def fuzz(full):
         found = ROOT / "build/fuzz" / name
         found.mkdir(parents=True, exist_ok=True)
         corpus = ROOT / "fuzz/corpus" / name
-        seconds = 90 if full else 15
+        seconds = 90 if full else 8
         command = [program, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048"]
         command += [f"-artifact_prefix={found}/", "-print_final_stats=1", found]
         done = run([*command, *([corpus] if corpus.is_dir() else [])], seconds + 120, show="failure")

@@ -11,7 +11,7 @@ const CHUNKS = (HEAD_DIM + 7u) / 8u;
 // The largest power of two up to COLUMNS, so that a tile of keys lies in one page.
 const TILE_KEYS = 1u << (31u - countLeadingZeros(COLUMNS));
 const GROUP = HEADS / KV_HEADS;
-const UNROLL = min(8u, TILE_KEYS);  // tokens of V that are fetched at a time
+const UNROLL = min(4u, TILE_KEYS);  // tokens of V that are fetched at a time
 
 var<workgroup> queries: array<vec4<f32>, TILE_QUERIES * CHUNKS * 2u>;
 var<workgroup> scores: array<vec4<f32>, TILE_KEYS * QUADS>;   // of a quad of queries

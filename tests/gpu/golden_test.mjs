@@ -1,0 +1,113 @@
+// The real models and the tiny ones on WebGPU (Node on lavapipe), teacher-forced on the same reference logits as
+// the CPU; and replies whose tokens the GPU chooses, against those that the CPU gives.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import * as golden from '../golden/compare.mjs';
+import { lavapipeEnvironment } from './device.mjs';
+
+const full = process.env.NONSTOP_FULL === '1';
+const environment = lavapipeEnvironment();
+const tiny = path.join(golden.kRoot, 'tests/data/tiny');
+const kTinyBound = 2e-3;
+
+async function checkReal(model, file, kv, pick) {
+  const cases = golden.readGolden(file, true).filter(pick);
+  assert.ok(cases.length > 0);
+  const options = ['--device', 'webgpu', '--activations', 'f32', '--kv', kv];
+  const runs = await golden.scoreCases({
+    model,
+    cases: cases.map(golden.toCase),
+    options,
+    environment,
+  });
+  const totals = cases.map((one, i) => golden.compareSteps(one.steps, runs[i]));
+  const bounds = golden.boundsFor('f32', kv);
+  totals.forEach((one, i) =>
+    assert.equal(golden.findFault(one, bounds), undefined, cases[i].prompt),
+  );
+  const all = golden.sumUp(totals);
+  console.log(
+    `${model}, ${kv} cache: ${all.steps} steps, top-1 ${all.decisive - all.wrong}/${all.decisive}, ` +
+      `max diff ${all.diff.toFixed(4)}`,
+  );
+}
+
+const sky = ({ prompt }) => prompt === 'Why is the sky blue?';
+const short = (one) => !one.long;
+
+test('SmolLM2-135M, f32 cache', () =>
+  checkReal('smollm2-135m-instruct', 'smollm2', 'f32', full ? short : sky));
+if (full) {
+  test('SmolLM2-135M, f16 cache', () => checkReal('smollm2-135m-instruct', 'smollm2', 'f16', sky));
+  test('Gemma 3 270M, f16 cache', () => checkReal('gemma-3-270m', 'gemma3', 'f16', sky));
+}
+
+// One of each way that attention gets its rows.
+const some = ['llama_tied', 'gemma3', 'phi3'];
+const names = full
+  ? fs
+      .readdirSync(tiny)
+      .filter((name) => name.endsWith('.json'))
+      .map((name) => name.slice(0, -5))
+  : some;
+
+async function checkTiny(name) {
+  const { cases } = JSON.parse(fs.readFileSync(path.join(tiny, `${name}.json`), 'utf8'));
+  const used = cases.filter((one) => one.n_ctx === 256);
+  const runs = await golden.scoreCases({
+    model: path.join(tiny, `${name}.gguf`),
+    cases: used.map(({ ids }) => ({ ids: ids.slice(0, 1), continue: [...ids.slice(1), 0] })),
+    options: '--device webgpu --activations f32 --kv f32 --context 256'.split(' '),
+    environment,
+  });
+  let compared = 0;
+  used.forEach((one, c) =>
+    one.steps.forEach((want) => {
+      const got = runs[c][want.pos];
+      want.ids.forEach((id, i) => {
+        const at = got.top_ids.indexOf(id);
+        const diff = at < 0 ? Infinity : Math.abs(got.top_logits[at] - want.logits[i]);
+        assert.ok(diff <= kTinyBound, `position ${want.pos}, id ${id}: differs by ${diff}`);
+        compared += 1;
+      });
+    }),
+  );
+  assert.ok(compared > 0);
+}
+for (const name of names) test(`${name}: llama.cpp's logits`, () => checkTiny(name));
+
+/** A reply's ids and what a token of it cost. */
+function reply(device, words) {
+  const model = path.join(tiny, 'llama_tied.gguf');
+  const fixed = '--ids 1,2,3 --max-tokens 40 --activations f32 --kv f32 --json --device'.split(' ');
+  const out = execFileSync(
+    golden.kNode24,
+    [golden.kCli, '--model', model, ...fixed, device, ...words.split(' ')],
+    { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  return JSON.parse(out);
+}
+
+for (const words of [
+  '--temperature 0 --ignore-eos',
+  '--seed 5 --ignore-eos',
+  '--seed 6 --ignore-eos --repeat-penalty 1.3 --frequency-penalty 0.2',
+  '--seed 7 --temperature 2 --top-k 64 --top-p 1 --min-p 0 --logit-bias 22=-100',
+  '--seed 3 --ignore-eos --top-k 0',
+]) {
+  test(`the tokens of the CPU: ${words}`, () => {
+    const cpu = reply('cpu', words);
+    const gpu = reply('webgpu', words);
+    assert.deepEqual(gpu.token_ids, cpu.token_ids);
+    assert.equal(gpu.finish_reason, cpu.finish_reason);
+    assert.equal(gpu.backend, 'webgpu');
+    // A list longer than 64 is the host's to choose from: logits come back, tokens one by one.
+    const is_chosen_there = !words.includes('--top-k 0');
+    assert.equal(gpu.submits_per_token, 1);
+    assert.ok(is_chosen_there ? gpu.uploads_per_token < 0.2 : gpu.uploads_per_token === 1);
+    assert.equal(gpu.readback_bytes_per_token === 16, is_chosen_there);
+  });
+}
