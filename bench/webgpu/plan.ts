@@ -20,7 +20,7 @@ const kDecodeTokens = 128;
 /** Of each of several replies at once. */
 const kTogetherTokens = 70;
 const kMostSequences = 8;
-/** Beyond the cache of any GPU; whole pieces of read_runner.ts. */
+/** Of what `read` reads; more where that takes no time (read_runner.ts). */
 export const kReadBytes = 256 * 2 ** 20;
 const kReadSeconds = 0.25;
 const kFirstTokenPrompt = 64;

@@ -18,8 +18,8 @@ fn main(@builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index)
   var sum = vec4u();
   for (var pass_index = 0u; pass_index < params.pass_count; pass_index++) {
     // The next pass has another share: of all workgroups only some run at a time, and the GPU's cache would
-    // still hold what they have just read.
-    let share = (group.x + pass_index * (groups.x / 2u)) % groups.x;
+    // still hold what they have just read. So they move over all of the data, a quarter a pass.
+    let share = (group.x + pass_index * (groups.x / 4u)) % groups.x;
     // Four loads under way at a time; the last ones of a pass one by one.
     var i = share * workgroup_size + lane;
     for (; i + 3u * stride < count; i += 4u * stride) {

@@ -14,6 +14,12 @@ const kWorkgroupSize = 256;
 const kLongestDispatchMs = 50;
 const kMostPasses = 4096;
 const kParamsBytes = 16;
+/**
+ * A GPU that reads kReadBytes in less has so large a cache that a part of them stays there: it reads so many in
+ * their place.
+ */
+const kFastPassMs = 1;
+const kFastReadBytes = 4 * kReadBytes;
 /** GPUBufferUsage, which Node has not as a global. */
 const kUsage = { copyDst: 0x08, uniform: 0x40, storage: 0x80 } as const;
 
@@ -36,8 +42,14 @@ export class GpuReadRunner implements Runner {
     }
     const { device } = await openDevice(found.adapter, { default_limits: false, without: [] });
     const { maxBufferSize, maxStorageBufferBindingSize } = device.limits;
-    const size_bytes = Math.min(kReadBytes, maxBufferSize, maxStorageBufferBindingSize);
-    const reader = await Reader.make(device, size_bytes);
+    const most_bytes = Math.min(maxBufferSize, maxStorageBufferBindingSize);
+    let size_bytes = Math.min(kReadBytes, most_bytes);
+    let reader = await Reader.make(device, size_bytes);
+    if (reader.pass_ms < kFastPassMs && most_bytes >= kFastReadBytes) {
+      reader.destroy();
+      size_bytes = kFastReadBytes;
+      reader = await Reader.make(device, size_bytes);
+    }
     const { workgroup_count } = reader;
     const about = { adapter: found.report, buffer_bytes: size_bytes, workgroup_count };
     return new GpuReadRunner(device, reader, about);
@@ -59,6 +71,7 @@ class Reader {
   readonly #group: GPUBindGroup;
   readonly #params: GPUBuffer;
   readonly #size_bytes: number;
+  readonly #data: GPUBuffer;
   workgroup_count = kWorkgroupCounts[0] ?? 1;
   /** Of one pass with that many workgroups. */
   #pass_ms = Infinity;
@@ -69,6 +82,7 @@ class Reader {
     this.#size_bytes = size_bytes;
     const data = device.createBuffer({ size: size_bytes, usage: kUsage.storage | kUsage.copyDst });
     fill(device, data, size_bytes);
+    this.#data = data;
     const sums = device.createBuffer({
       size: 4 * Math.max(...kWorkgroupCounts),
       usage: kUsage.storage,
@@ -119,6 +133,14 @@ class Reader {
       time_ms = await this.#time(1, passes, workgroups);
     }
     return time_ms / passes;
+  }
+
+  get pass_ms(): number {
+    return this.#pass_ms;
+  }
+
+  destroy(): void {
+    this.#data.destroy();
   }
 
   /** GB/s over at least about `least_ms`. */
