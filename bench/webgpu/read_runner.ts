@@ -10,10 +10,9 @@ import kReadWgsl from './read.wgsl';
 /** Tried once; the fastest is kept. The last fills a large GPU (16 a multiprocessor of an H200). */
 const kWorkgroupCounts = [528, 1056, 2112, 4224];
 const kWorkgroupSize = 256;
-/** Of one dispatch; a long one may be taken for a hang. */
-const kLongestDispatchMs = 50;
+/** Of one submission; a long one may be taken for a hang. */
+const kLongestMs = 50;
 const kMostPasses = 4096;
-const kParamsBytes = 16;
 /**
  * A GPU that reads kReadBytes in less has so large a cache that a part of them stays there: it reads so many in
  * their place.
@@ -21,7 +20,7 @@ const kParamsBytes = 16;
 const kFastPassMs = 1;
 const kFastReadBytes = 4 * kReadBytes;
 /** GPUBufferUsage, which Node has not as a global. */
-const kUsage = { copyDst: 0x08, uniform: 0x40, storage: 0x80 } as const;
+const kUsage = { copyDst: 0x08, storage: 0x80 } as const;
 
 export class GpuReadRunner implements Runner {
   readonly about: About;
@@ -69,7 +68,6 @@ class Reader {
   readonly #device: GPUDevice;
   readonly #pipeline: GPUComputePipeline;
   readonly #group: GPUBindGroup;
-  readonly #params: GPUBuffer;
   readonly #size_bytes: number;
   readonly #data: GPUBuffer;
   workgroup_count = kWorkgroupCounts[0] ?? 1;
@@ -87,13 +85,9 @@ class Reader {
       size: 4 * Math.max(...kWorkgroupCounts),
       usage: kUsage.storage,
     });
-    this.#params = device.createBuffer({
-      size: kParamsBytes,
-      usage: kUsage.uniform | kUsage.copyDst,
-    });
     this.#group = device.createBindGroup({
       layout: pipeline.getBindGroupLayout(0),
-      entries: [data, sums, this.#params].map((buffer, binding) => ({
+      entries: [data, sums].map((buffer, binding) => ({
         binding,
         resource: { buffer },
       })),
@@ -124,12 +118,12 @@ class Reader {
     }
   }
 
-  /** Of one in a dispatch of so many that starting and waiting hardly count. */
+  /** Of one in a submission of so many that starting and waiting hardly count. */
   async #passTime(workgroups: number): Promise<number> {
     let passes = 1;
     let time_ms = await this.#time(1, passes, workgroups);
-    while (time_ms < kLongestDispatchMs / 2 && passes < kMostPasses) {
-      passes = Math.min(kMostPasses, Math.ceil((passes * kLongestDispatchMs) / time_ms));
+    while (time_ms < kLongestMs / 2 && passes < kMostPasses) {
+      passes = Math.min(kMostPasses, Math.ceil((passes * kLongestMs) / time_ms));
       time_ms = await this.#time(1, passes, workgroups);
     }
     return time_ms / passes;
@@ -145,25 +139,26 @@ class Reader {
 
   /** GB/s over at least about `least_ms`. */
   async measure(least_ms: number): Promise<number> {
-    const fitting = Math.round(kLongestDispatchMs / this.#pass_ms);
+    const fitting = Math.round(kLongestMs / this.#pass_ms);
     const passes = Math.min(kMostPasses, Math.max(1, fitting));
-    const dispatches = Math.max(1, Math.ceil(least_ms / (passes * this.#pass_ms)));
-    const time_ms = await this.#time(dispatches, passes, this.workgroup_count);
-    return (this.#size_bytes * passes * dispatches) / time_ms / 1e6;
+    const submissions = Math.max(1, Math.ceil(least_ms / (passes * this.#pass_ms)));
+    const time_ms = await this.#time(submissions, passes, this.workgroup_count);
+    return (this.#size_bytes * passes * submissions) / time_ms / 1e6;
   }
 
-  async #time(dispatches: number, passes: number, workgroups: number): Promise<number> {
+  async #time(submissions: number, passes: number, workgroups: number): Promise<number> {
     const { queue } = this.#device;
-    queue.writeBuffer(this.#params, 0, Uint32Array.of(passes));
     await queue.onSubmittedWorkDone();
     const begin_ms = performance.now();
-    const encoder = this.#device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(this.#pipeline);
-    pass.setBindGroup(0, this.#group);
-    for (let i = 0; i < dispatches; i++) pass.dispatchWorkgroups(workgroups);
-    pass.end();
-    queue.submit([encoder.finish()]);
+    for (let k = 0; k < submissions; k++) {
+      const encoder = this.#device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(this.#pipeline);
+      pass.setBindGroup(0, this.#group);
+      for (let i = 0; i < passes; i++) pass.dispatchWorkgroups(workgroups);
+      pass.end();
+      queue.submit([encoder.finish()]);
+    }
     await queue.onSubmittedWorkDone();
     return performance.now() - begin_ms;
   }

@@ -85,7 +85,8 @@ test('webgpu takes a software adapter, gives the tokens of the CPU, and counts',
   assert.equal(json.threads, 1);
   assert.deepEqual(json.token_ids, await cpuIds());
   assert.equal(json.submits_per_token, 1);
-  assert.equal(json.waits_per_token, 1);
+  // Several tokens are under way: on a driver as slow as this one the GPU has run out of work at times.
+  assert.ok(json.waits_per_token < 1 && json.uploads_per_token < 1);
   assert.ok(Number.isInteger(json.dispatches_per_token) && json.dispatches_per_token > 0);
   assert.ok(json.readback_bytes_per_token > 0);
 });
