@@ -10,6 +10,7 @@ import { kTinyModel, run, temporaryFolder } from '../cli/support.mjs';
 import { lavapipeEnvironment } from './device.mjs';
 
 const words = ['bench', 'webgpu', '--quick', '--model', kTinyModel, '--tokens', '4'];
+const full = process.env.NONSTOP_FULL === '1';
 /** SwiftShader takes a second for a pipeline. */
 const kSoftwareLimitMs = 300_000;
 
@@ -49,6 +50,9 @@ function checkRows({ rows, failures, kind, complete }, names, host) {
   assert.ok(bandwidth.ratios.some(({ to }) => to === 'read'));
 }
 
+/** Takes half a minute and more. */
+const slow = full ? test : () => {};
+
 test('in Node on lavapipe a quick run has all rows, and several replies against one', async (t) => {
   const output = path.join(temporaryFolder(t), 'result.json');
   const settings = { env: lavapipeEnvironment(), limit_ms: kSoftwareLimitMs };
@@ -71,7 +75,7 @@ test('in Node on lavapipe a quick run has all rows, and several replies against 
   assert.match(stdout, /^model +what +subject +dispatches\/token +submits\/token/m);
 });
 
-test('in Chromium on SwiftShader each subject has its page', async () => {
+slow('in Chromium on SwiftShader each subject has its page', async () => {
   const some = ['--only', 'read,decode-0', '--json', '-'];
   const { status, stdout, stderr } = await run([...words, ...some], { limit_ms: kSoftwareLimitMs });
   assert.equal(status, 0, stderr);
@@ -123,7 +127,7 @@ async function openFolder(context, folder, query, log) {
   }
 }
 
-test('the folder of --pack measures by itself in a page, and posts what it finds', async (t) => {
+slow('the folder of --pack measures by itself in a page, and posts what it finds', async (t) => {
   const folder = path.join(temporaryFolder(t), 'packed');
   const packed = await run(['bench', 'webgpu', '--model', kTinyModel, '--pack', folder]);
   assert.equal(packed.status, 0, packed.stderr);
