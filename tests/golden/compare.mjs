@@ -3,6 +3,7 @@
 //   top-1  the best id agrees wherever the reference's two best are over 0.5 nat apart
 //   diff   the largest difference of a logit over the reference's 8 ids
 //   KL     mean over all steps, over the 8 ids and one bucket for the rest
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -70,6 +71,33 @@ function runNode(node, words, environment, limit_s) {
       else resolve(reply);
     });
   });
+}
+
+const kTinyBound = 2e-3;
+
+/** A tiny model's logits after each position, as steps of a continuation of each case's first id. */
+export async function compareTiny(model, reference, { options = [], node, environment }) {
+  const cases = reference.cases.filter((one) => one.n_ctx === 256);
+  const runs = await scoreCases({
+    model,
+    cases: cases.map(({ ids }) => ({ ids: ids.slice(0, 1), continue: [...ids.slice(1), 0] })),
+    options: ['--activations', 'f32', '--kv', 'f32', '--context', '256', ...options],
+    node,
+    environment,
+  });
+  let compared = 0;
+  cases.forEach((one, c) =>
+    one.steps.forEach((want) => {
+      const got = runs[c][want.pos];
+      want.ids.forEach((id, i) => {
+        const at = got.top_ids.indexOf(id);
+        const diff = at < 0 ? Infinity : Math.abs(got.top_logits[at] - want.logits[i]);
+        assert.ok(diff <= kTinyBound, `position ${want.pos}, id ${id}: differs by ${diff}`);
+        compared += 1;
+      });
+    }),
+  );
+  assert.ok(compared > 0);
 }
 
 /** Compares one case's steps with the reference's. */

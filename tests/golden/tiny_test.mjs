@@ -8,7 +8,6 @@ import * as golden from './compare.mjs';
 
 const full = process.env.NONSTOP_FULL === '1';
 const folder = path.join(golden.kRoot, 'tests/data/tiny');
-const kLogitBound = 2e-3;
 const names = fs
   .readdirSync(folder)
   .filter((name) => name.endsWith('.json'))
@@ -16,29 +15,8 @@ const names = fs
 
 const read = (name) => JSON.parse(fs.readFileSync(path.join(folder, `${name}.json`), 'utf8'));
 
-/** A case's logits after each position, as steps of a continuation of its first id. */
-async function compareTiny(file, reference, options, node) {
-  const cases = reference.cases.filter((one) => one.n_ctx === 256);
-  const runs = await golden.scoreCases({
-    model: path.join(folder, file),
-    cases: cases.map(({ ids }) => ({ ids: ids.slice(0, 1), continue: [...ids.slice(1), 0] })),
-    options: ['--activations', 'f32', '--kv', 'f32', '--context', '256', ...options],
-    node,
-  });
-  let compared = 0;
-  cases.forEach((one, c) =>
-    one.steps.forEach((want) => {
-      const got = runs[c][want.pos];
-      want.ids.forEach((id, i) => {
-        const at = got.top_ids.indexOf(id);
-        const diff = at < 0 ? Infinity : Math.abs(got.top_logits[at] - want.logits[i]);
-        assert.ok(diff <= kLogitBound, `position ${want.pos}, id ${id}: differs by ${diff}`);
-        compared += 1;
-      });
-    }),
-  );
-  assert.ok(compared > 0);
-}
+const compareTiny = (file, reference, options, node) =>
+  golden.compareTiny(path.join(folder, file), reference, { options, node });
 
 assert.ok(names.length > 20);
 for (const name of names) {

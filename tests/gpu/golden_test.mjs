@@ -11,7 +11,6 @@ import { lavapipeEnvironment } from './device.mjs';
 const full = process.env.NONSTOP_FULL === '1';
 const environment = lavapipeEnvironment();
 const tiny = path.join(golden.kRoot, 'tests/data/tiny');
-const kTinyBound = 2e-3;
 
 async function checkReal(model, file, kv, pick) {
   const cases = golden.readGolden(file, true).filter(pick);
@@ -54,30 +53,13 @@ const names = full
       .map((name) => name.slice(0, -5))
   : some;
 
-async function checkTiny(name) {
-  const { cases } = JSON.parse(fs.readFileSync(path.join(tiny, `${name}.json`), 'utf8'));
-  const used = cases.filter((one) => one.n_ctx === 256);
-  const runs = await golden.scoreCases({
-    model: path.join(tiny, `${name}.gguf`),
-    cases: used.map(({ ids }) => ({ ids: ids.slice(0, 1), continue: [...ids.slice(1), 0] })),
-    options: '--device webgpu --activations f32 --kv f32 --context 256'.split(' '),
-    environment,
+for (const name of names) {
+  test(`${name}: llama.cpp's logits`, () => {
+    const reference = JSON.parse(fs.readFileSync(path.join(tiny, `${name}.json`), 'utf8'));
+    const options = ['--device', 'webgpu'];
+    return golden.compareTiny(path.join(tiny, `${name}.gguf`), reference, { options, environment });
   });
-  let compared = 0;
-  used.forEach((one, c) =>
-    one.steps.forEach((want) => {
-      const got = runs[c][want.pos];
-      want.ids.forEach((id, i) => {
-        const at = got.top_ids.indexOf(id);
-        const diff = at < 0 ? Infinity : Math.abs(got.top_logits[at] - want.logits[i]);
-        assert.ok(diff <= kTinyBound, `position ${want.pos}, id ${id}: differs by ${diff}`);
-        compared += 1;
-      });
-    }),
-  );
-  assert.ok(compared > 0);
 }
-for (const name of names) test(`${name}: llama.cpp's logits`, () => checkTiny(name));
 
 /** A reply's ids and what a token of it cost. */
 function reply(device, words) {
