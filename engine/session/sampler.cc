@@ -116,10 +116,10 @@ Sampler::Sampler(const SamplingOptions& options, std::vector<LogitBias> biases)
   CHECK(CheckSamplingOptions(options).ok());
 }
 
-bool Sampler::HasPenalties() const {
-  return options_.penalty_last_n != 0 &&
-         (options_.repeat_penalty != 1.0f || options_.presence_penalty != 0.0f ||
-          options_.frequency_penalty != 0.0f);
+bool HasPenalties(const SamplingOptions& options) {
+  return options.penalty_last_n != 0 &&
+         (options.repeat_penalty != 1.0f || options.presence_penalty != 0.0f ||
+          options.frequency_penalty != 0.0f);
 }
 
 // Bias and penalties; copies the logits only when there are any.
@@ -128,10 +128,10 @@ Result<Sampler::Adjusted> Sampler::Adjust(std::span<const float> logits,
   if (logits.empty()) return NoLogits();
   TRY(CheckLogitBiases(biases_, logits.size()));
   Adjusted result{logits, {}};
-  if (!biases_.empty() || (HasPenalties() && !history.empty())) {
+  if (!biases_.empty() || (HasPenalties(options_) && !history.empty())) {
     adjusted_.assign(logits.begin(), logits.end());
     ApplyBiases();
-    if (HasPenalties()) ApplyPenalties(history);
+    if (HasPenalties(options_)) ApplyPenalties(history);
     result.logits = adjusted_;
   }
   const LogitScan scan = sampling::ScanLogits(result.logits);

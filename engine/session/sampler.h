@@ -35,6 +35,7 @@ struct SamplingOptions {
   uint64_t seed = 0;
 };
 
+bool HasPenalties(const SamplingOptions& options);
 // kInvalidArgument; the sentence names the field and its value (NaN, infinite, repeat_penalty <= 0,
 // top_p < 0, min_p > 1, penalty_last_n < -1).
 Status CheckSamplingOptions(const SamplingOptions& options);
@@ -84,7 +85,6 @@ class Sampler {
   };
 
   Result<Adjusted> Adjust(std::span<const float> logits, std::span<const TokenId> history);
-  bool HasPenalties() const;
   void ApplyBiases();
   void ApplyPenalties(std::span<const TokenId> history);
   void Filter(const Adjusted& adjusted);

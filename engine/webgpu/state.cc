@@ -44,12 +44,6 @@ std::vector<uint32_t> EncodeState(const StateLayout& layout, const Batch& batch)
 
 namespace {
 
-bool HasPenalties(const SamplingOptions& sampling) {
-  return sampling.penalty_last_n != 0 &&
-         (sampling.repeat_penalty != 1.0f || sampling.presence_penalty != 0.0f ||
-          sampling.frequency_penalty != 0.0f);
-}
-
 bool IsGreedy(const SamplingOptions& sampling) { return sampling.temperature <= 0.0f; }
 
 void EncodeReply(const ReplyState& reply, uint32_t* words) {
