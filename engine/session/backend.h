@@ -64,7 +64,10 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual uint32_t prefill_row_count() const = 0;  // most rows of one prefill run
-  virtual uint32_t decode_row_count() const = 0;   // most sequences of one decode run
+  virtual uint32_t prefill_sequence_count() const {
+    return 1;
+  }  // most sequences of one prefill run
+  virtual uint32_t decode_row_count() const = 0;  // most sequences of one decode run
   // Makes the pages' memory exist. Before Begin, for every page that the batch touches.
   virtual Status PreparePages(std::span<const uint32_t> pages) = 0;
   // Whether runs may begin, or why they never will. False: the GPU is still compiling; to
@@ -95,6 +98,8 @@ class BackendFactory {
   virtual ~BackendFactory() = default;
   virtual std::string_view name() const = 0;  // as engine.info says it
   virtual uint32_t default_prefill_chunk() const = 0;
+  // Most sequences whose prompts a run should take in together.
+  virtual uint32_t wanted_prompt_count() const { return 1; }
   virtual WeightSink& weights() = 0;
   // All weights are there. The plans and the spec must outlive the backend, and it the factory.
   virtual Result<std::unique_ptr<Backend>> Create(const Plan& prefill, const Plan& decode,

@@ -68,9 +68,11 @@ Status Engine::AfterHeader() {
                      options_.context_length, spec_.context_length);
   }
   const uint32_t sequences = options_.max_sequence_count;
+  const uint32_t prompts =
+      std::min({sequences, options_.prefill_chunk, factory_->wanted_prompt_count()});
   ASSIGN_OR_RETURN(prefill_plan_,
                    BuildPlan(options_.plan_name, Phase::kPrefill,
-                             {.token_rows = options_.prefill_chunk, .output_rows = 1}));
+                             {.token_rows = options_.prefill_chunk, .output_rows = prompts}));
   ASSIGN_OR_RETURN(decode_plan_, BuildPlan(options_.plan_name, Phase::kDecode,
                                            {.token_rows = sequences, .output_rows = sequences}));
   ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Create(files->metadata()));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,18 @@
 
 namespace nonstop {
 
+// The time; or, once `step_us` is set, one that moves by so much each time that it is asked.
 class SteadyClock final : public Clock {
  public:
   double NowUs() const override {
+    if (step_us) return ahead_us_ += *step_us;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double, std::micro>(now).count();
   }
+  std::optional<double> step_us;
+
+ private:
+  mutable double ahead_us_ = 0.0;
 };
 
 // A clock that never moves: with budget 0 a pump does one step, with more it does all.
@@ -125,6 +132,7 @@ class TestEngine {
   }
 
   Engine& engine() { return *engine_; }
+  SteadyClock& clock() { return clock_; }
   ReplySink& sink() { return sink_; }
   cpu::Pool& pool() { return pool_; }
 

@@ -13,7 +13,8 @@ namespace {
 
 struct AheadOptions {
   uint32_t step_count = 4;
-  uint32_t host_every = 0;  // not 0: every so many tokens are left to the host
+  uint32_t host_every = 0;    // not 0: every so many tokens are left to the host
+  uint32_t prompt_count = 1;  // taken in together
 };
 
 class AheadBackend final : public Backend, public ReplyRun {
@@ -23,12 +24,14 @@ class AheadBackend final : public Backend, public ReplyRun {
       : inner_(std::move(inner)), end_tokens_(std::move(end_tokens)), options_(options) {}
 
   uint32_t prefill_row_count() const override { return inner_->prefill_row_count(); }
+  uint32_t prefill_sequence_count() const override { return options_.prompt_count; }
   uint32_t decode_row_count() const override { return inner_->decode_row_count(); }
   Status PreparePages(std::span<const uint32_t> pages) override {
     return inner_->PreparePages(pages);
   }
   void Begin(Phase phase, const Batch& batch) override {
     is_ahead_ = false;
+    if (phase == Phase::kPrefill) prompt_counts_.push_back(batch.page_tables.size());
     inner_->Begin(phase, batch);
   }
   Result<WorkStatus> Work(const Clock& clock, double deadline_us) override {
@@ -74,6 +77,8 @@ class AheadBackend final : public Backend, public ReplyRun {
   std::span<const TokenId> Chosen() const override { return chosen_; }
 
   uint32_t longest_queue() const { return longest_queue_; }
+  // Sequences of each run of prompts.
+  const std::vector<size_t>& prompt_counts() const { return prompt_counts_; }
 
  private:
   struct Row {
@@ -138,6 +143,7 @@ class AheadBackend final : public Backend, public ReplyRun {
   std::deque<std::vector<TokenId>> steps_;
   std::vector<TokenId> chosen_;
   uint32_t longest_queue_ = 0;
+  std::vector<size_t> prompt_counts_;
 };
 
 class AheadFactory final : public BackendFactory {
@@ -147,6 +153,7 @@ class AheadFactory final : public BackendFactory {
       : inner_(std::move(inner)), options_(options), made_(made) {}
   std::string_view name() const override { return inner_->name(); }
   uint32_t default_prefill_chunk() const override { return inner_->default_prefill_chunk(); }
+  uint32_t wanted_prompt_count() const override { return options_.prompt_count; }
   WeightSink& weights() override { return inner_->weights(); }
   Result<std::unique_ptr<Backend>> Create(const Plan& prefill, const Plan& decode,
                                           const ModelSpec& spec,
@@ -294,6 +301,27 @@ TEST_F(ReplyRunTest, ServesManyTogether) {
   }
 }
 
+// Prompts that fill a run of 64 rows together, are cut by its end, or end in the next one.
+TEST_F(ReplyRunTest, TakesPromptsInTogether) {
+  Load(4, {.prompt_count = 3});
+  std::vector<RequestOptions> requests;
+  for (uint32_t count : {20u, 9u, 35u, 100u, 1u, 60u, 4u}) {
+    requests.push_back(Request(count, 12, count));
+  }
+  std::vector<uint32_t> ids;
+  for (const RequestOptions& request : requests) ids.push_back(*ahead_->engine().Start(request));
+  Drain(*ahead_);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ExpectSame(ahead_->sink().replies[ids[i]], plain_->Run(requests[i]),
+               "request " + std::to_string(i));
+  }
+  // 20 + 9 + 35; then 100 by itself, its end with those that have come since.
+  const std::vector<size_t>& counts = backend_->prompt_counts();
+  ASSERT_GE(counts.size(), 3u);
+  EXPECT_EQ(counts[0], 3u);
+  EXPECT_EQ(counts[1], 1u);
+}
+
 TEST_F(ReplyRunTest, ARequestThatComesMeanwhileJoins) {
   Load(2);
   const uint32_t first = *ahead_->engine().Start(Request(4, 80, 1));
@@ -309,7 +337,7 @@ TEST_F(ReplyRunTest, ACancelledReplyEndsAndTheOthersGoOn) {
   for (const bool has_other : {false, true}) {
     const uint32_t cancelled = *ahead_->engine().Start(Request(4, 500, 1));
     const uint32_t other = has_other ? *ahead_->engine().Start(Request(6, 60, 2)) : 0;
-    for (int i = 0; i < 25; ++i) ahead_->engine().Pump(0.0);
+    for (int i = 0; i < 35; ++i) ahead_->engine().Pump(0.0);
     ahead_->engine().Cancel(cancelled);
     Drain(*ahead_);
     const Reply& reply = ahead_->sink().replies[cancelled];

@@ -85,6 +85,7 @@ struct Request {
   bool needs_host_choice = false;  // the backend could not choose the next token
   std::vector<TokenId> tokens;     // prompt, then generated
   uint32_t cached_count = 0;       // tokens whose K and V are in the cache
+  uint32_t run_end = 0;            // tokens that will be, after the prefill under way
   PageTable pages;
   Sampler sampler;
   StreamingDetokenizer detokenizer;

@@ -6,6 +6,12 @@
 #include "cpu/ops.h"
 
 namespace nonstop {
+namespace {
+
+// Replies wait no longer than this, and one run, for prompts that have come since.
+constexpr double kPromptTurnUs = 20'000.0;
+
+}  // namespace
 
 Scheduler::Scheduler(Backend* backend, const Tokenizer* tokenizer, RequestSink* sink,
                      const Clock* clock, const SchedulerOptions& options)
@@ -113,10 +119,12 @@ void Scheduler::Admit() {
 
 bool Scheduler::StartRun() {
   Admit();
-  Request* prefill = NextPrefill();
-  if (prefill != nullptr && (!was_prefill_ || !StartDecode())) {
-    StartPrefill(prefill);
-  } else if (prefill == nullptr) {
+  if (HasPrefill()) {
+    // In turns, so that neither prompts nor replies wait for all of the others. But prompts that
+    // take little time go first: replies are then faster together.
+    const bool may_go_on = !was_prefill_ || clock_.NowUs() - turn_begin_us_ < kPromptTurnUs;
+    if (may_go_on || !StartDecode()) StartPrefill();
+  } else {
     StartDecode();
   }
   RemoveDone();  // what could not be started has failed
@@ -124,11 +132,9 @@ bool Scheduler::StartRun() {
   return is_running_;
 }
 
-Request* Scheduler::NextPrefill() {
-  for (const auto& request : requests_) {
-    if (request->state == State::kPrefill) return request.get();
-  }
-  return nullptr;
+bool Scheduler::HasPrefill() const {
+  return std::any_of(requests_.begin(), requests_.end(),
+                     [](const auto& request) { return request->state == State::kPrefill; });
 }
 
 // Adds one token of a request to the run; its page must exist. False: the request has failed.
@@ -149,19 +155,36 @@ bool Scheduler::AddRow(Request* request, uint32_t token_index) {
   return true;
 }
 
-void Scheduler::StartPrefill(Request* request) {
+// As much of the prompts as a run takes, in the order of arrival.
+void Scheduler::StartPrefill() {
+  const bool has_replies = std::any_of(requests_.begin(), requests_.end(), [](const auto& request) {
+    return request->state == State::kDecode;
+  });
+  if (!was_prefill_ || !has_replies) turn_begin_us_ = clock_.NowUs();
   rows_.clear();
   output_rows_.clear();
   run_requests_.clear();
-  const uint32_t end =
-      std::min(request->cached_count + backend_.prefill_row_count(), request->prompt_count());
+  for (const auto& request : requests_) {
+    if (request->state == State::kPrefill) AddPrompt(request.get());
+  }
+  if (!rows_.empty()) BeginRun(Phase::kPrefill);
+}
+
+void Scheduler::AddPrompt(Request* request) {
+  const auto row_count = static_cast<uint32_t>(rows_.size());
+  const uint32_t room = backend_.prefill_row_count() - row_count;
+  if (room == 0 || run_requests_.size() >= backend_.prefill_sequence_count()) return;
+  const uint32_t end = std::min(request->cached_count + room, request->prompt_count());
+  request->run_end = end;
   for (uint32_t i = request->cached_count; i < end; ++i) {
-    if (!AddRow(request, i)) return;
+    if (AddRow(request, i)) continue;
+    rows_.resize(row_count);
+    std::erase(run_requests_, request);
+    return;
   }
   if (end == request->prompt_count()) {
     output_rows_.push_back(static_cast<uint32_t>(rows_.size() - 1));
   }
-  BeginRun(Phase::kPrefill);
 }
 
 bool Scheduler::StartDecode() {
@@ -229,7 +252,7 @@ void Scheduler::BeginReplies() {
 // Whether further steps of the run of replies are wanted: as long as it is the run that would be
 // started.
 bool Scheduler::GoesOn() {
-  if (queued_count_ >= most_steps_ || NextPrefill() != nullptr) return false;
+  if (queued_count_ >= most_steps_ || HasPrefill()) return false;
   return std::all_of(run_requests_.begin(), run_requests_.end(), [](const Request* request) {
     return request != nullptr && !request->is_cancelled;
   });
@@ -298,10 +321,7 @@ void Scheduler::BeginRun(Phase phase) {
 void Scheduler::CompleteRun() {
   if (is_reply_run_) return TakeStep();
   is_running_ = false;
-  if (was_prefill_) {
-    AfterPrefill(run_requests_[0]);
-    return;
-  }
+  if (was_prefill_) return AfterPrefill();
   for (size_t i = 0; i < run_requests_.size(); ++i) {
     Request* request = run_requests_[i];
     request->cached_count += 1;
@@ -309,13 +329,16 @@ void Scheduler::CompleteRun() {
   }
 }
 
-void Scheduler::AfterPrefill(Request* request) {
-  request->cached_count += static_cast<uint32_t>(rows_.size());
-  sink_.OnPrefillProgress(request->id, request->cached_count, request->prompt_count());
-  if (request->cached_count < request->prompt_count()) return;
-  request->state = State::kDecode;
-  request->first_logits_us = clock_.NowUs();
-  TakeLogits(request, backend_.Logits(0));
+void Scheduler::AfterPrefill() {
+  uint32_t output_index = 0;
+  for (Request* request : run_requests_) {
+    request->cached_count = request->run_end;
+    sink_.OnPrefillProgress(request->id, request->cached_count, request->prompt_count());
+    if (request->cached_count < request->prompt_count()) continue;
+    request->state = State::kDecode;
+    request->first_logits_us = clock_.NowUs();
+    TakeLogits(request, backend_.Logits(output_index++));
+  }
 }
 
 void Scheduler::TakeLogits(Request* request, std::span<const float> logits) {

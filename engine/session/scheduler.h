@@ -46,8 +46,9 @@ class Scheduler {
   void Admit();
 
   bool StartRun();
-  Request* NextPrefill();
-  void StartPrefill(Request* request);
+  bool HasPrefill() const;
+  void StartPrefill();
+  void AddPrompt(Request* request);
   bool StartDecode();
   bool CanChoose() const;
   ReplyState ReplyOf(const Request& request) const;
@@ -61,7 +62,7 @@ class Scheduler {
   void BeginRun(Phase phase);
 
   void CompleteRun();
-  void AfterPrefill(Request* request);
+  void AfterPrefill();
   void TakeLogits(Request* request, std::span<const float> logits);
   Result<TokenId> Choose(Request* request, std::span<const float> logits);
   void AfterToken(Request* request, TokenId token, std::span<const TokenProbability> top);
@@ -82,7 +83,8 @@ class Scheduler {
   // The run under way.
   bool is_running_ = false;
   bool was_prefill_ = false;
-  // A prefill has one; a decode one for each row, null once it has left the run.
+  double turn_begin_us_ = 0.0;  // of the runs of prompts that replies wait for
+  // In the order of their rows; null once one has left a run of replies.
   std::vector<Request*> run_requests_;
   std::vector<BatchRow> rows_;
   std::vector<uint32_t> output_rows_;

@@ -139,15 +139,17 @@ KernelCall MakeCombineCall(const AttentionParts& parts, ActivationPlace x, Activ
   return call;
 }
 
-KernelCall MakePrefillAttentionCall(const AttentionOp& op) {
+KernelCall MakePrefillAttentionCall(const AttentionOp& op, uint32_t prompt_limit) {
   KernelCall call;
   KernelSpec spec{.name = "attention_prefill",
+                  .constants = {KernelConstant::Uint("PROMPTS", prompt_limit)},
                   .bindings = {kActivationsIn, kActivationsOut, kCacheIn4, kState, kParams},
                   .files = {"state", "kv", "kv_read", "attention_range", "attention_score",
                             "attention_prefill"}};
   AddAttention(op, &spec, &call);
   const uint32_t tile_queries = 4 * (kThreads / (op.cache.head_dim / 2));
   call.workload = {.fixed_count = op.cache.kv_head_count,
+                   .spare_count = prompt_limit - 1,
                    .units_per_row = op.head_count / op.cache.kv_head_count,
                    .units_per_workgroup = tile_queries};
   ComposeCall(std::move(spec), &call);

@@ -48,6 +48,7 @@ KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit);
 // y of the parts at x.
 KernelCall MakeCombineCall(const AttentionParts& parts, ActivationPlace x, ActivationPlace y,
                            const StateShape& state);
-KernelCall MakePrefillAttentionCall(const AttentionOp& op);
+// Of up to `prompt_limit` sequences.
+KernelCall MakePrefillAttentionCall(const AttentionOp& op, uint32_t prompt_limit);
 
 }  // namespace nonstop

@@ -180,25 +180,36 @@ void AddDecode(CaseWriter& writer, const Shape& shape, const CaseBatch& batch) {
                batch.operand()});
 }
 
-void AddPrefill(CaseWriter& writer, const Shape& shape, uint32_t position, uint32_t row_count) {
+struct PromptRows {
+  uint32_t position;
+  uint32_t row_count;
+};
+
+// The rows of some prompts; `prompt_limit` may be more.
+void AddPrefill(CaseWriter& writer, const Shape& shape, const std::vector<PromptRows>& prompts,
+                uint32_t prompt_limit = 1) {
   std::vector<BatchRow> rows;
-  for (uint32_t i = 0; i < row_count; ++i) rows.push_back({0, position + i, 0});
+  std::string text;
+  for (uint32_t sequence = 0; sequence < prompts.size(); ++sequence) {
+    const auto [position, count] = prompts[sequence];
+    for (uint32_t i = 0; i < count; ++i) rows.push_back({0, position + i, sequence});
+    text += Format("%s%u rows from %u", sequence == 0 ? "" : ", ", count, position);
+  }
+  const auto row_count = static_cast<uint32_t>(rows.size());
   const CaseBatch batch(rows, {});
-  Lcg random{shape.head_dim + position};
+  Lcg random{shape.head_dim + prompts[0].position};
   CaseCache cache(shape.head_dim, shape.kv_head_count, shape.is_f32, batch.page_count());
   cache.Fill(random);
   const std::vector<float> q =
       RandomFloats(random, size_t{row_count} * shape.head_count * shape.head_dim, 4.0f);
-  const KernelCall call = MakePrefillAttentionCall(MakeOp(shape, batch, cache));
+  const KernelCall call = MakePrefillAttentionCall(MakeOp(shape, batch, cache), prompt_limit);
   const Expected expected = AttendAll(shape, batch, cache, q);
-  AddCallCase(
-      writer,
-      Format("attention prefill %s, %u rows from %u", shape.name().c_str(), row_count, position),
-      call, row_count,
-      {{KernelBinding::kActivationsIn, CaseInput(InArena(q))},
-       ExpectOut(expected.values, expected.tolerances),
-       {KernelBinding::kCacheIn4, CaseInput(cache.bytes())},
-       batch.operand()});
+  AddCallCase(writer, Format("attention prefill %s, %s", shape.name().c_str(), text.c_str()), call,
+              row_count,
+              {{KernelBinding::kActivationsIn, CaseInput(InArena(q))},
+               ExpectOut(expected.values, expected.tolerances),
+               {KernelBinding::kCacheIn4, CaseInput(cache.bytes())},
+               batch.operand()});
 }
 
 constexpr Shape kShapes[] = {
@@ -326,10 +337,11 @@ void AddAttentionCases(CaseWriter& writer) {
                          {0, 63, 6},
                          {0, 257, 7}},
                         {}));
-    AddPrefill(writer, shape, 0, 1);
-    AddPrefill(writer, shape, 0, 37);
-    AddPrefill(writer, shape, 250, 13);
-    AddPrefill(writer, shape, 509, 70);
+    AddPrefill(writer, shape, {{0, 1}});
+    AddPrefill(writer, shape, {{0, 37}});
+    AddPrefill(writer, shape, {{250, 13}});
+    AddPrefill(writer, shape, {{509, 70}});
+    AddPrefill(writer, shape, {{0, 21}, {250, 13}, {0, 1}, {40, 35}}, 4);
   }
   const CaseBatch two({{0, 300, 0}, {0, 511, 1}}, {});
   AddCombine(writer, {9, 3, 64}, two);

@@ -14,6 +14,7 @@ constexpr uint32_t kDecodeRowLimits[] = {1, 2, 4, 8};
 // Work that is under way lasts this long, where that is possible: twice the 3 ms that a browser
 // takes to tell that something is done.
 constexpr double kAheadUs = 6000.0;
+constexpr uint32_t kMostWorkgroupBytes = 32'768;
 constexpr uint32_t kFirstStepCount = 4;  // until a step has been measured
 constexpr uint32_t kLeastSteps = 2;      // one that runs, one that follows it
 
@@ -51,7 +52,10 @@ Status WebGpuBackend::CreateModel(const ModelSpec& spec, const BackendOptions& o
                                                       decode_plan_.limits.token_rows),
                                  .max_pages = max_pages},
                        .max_sequence_count = options.max_sequence_count},
-            .uses_subgroups = gpu_.adapter().has_subgroups};
+            .uses_subgroups = gpu_.adapter().has_subgroups,
+            // More would leave a GPU's core with too few workgroups.
+            .workgroup_bytes =
+                std::min(gpu_.adapter().limits.max_workgroup_storage_bytes, kMostWorkgroupBytes)};
   ASSIGN_OR_RETURN(model_.state, gpu_.CreateBuffer(GpuBufferUsage::kState,
                                                    model_.layout.word_count() * sizeof(uint32_t)));
   end_tokens_ = options.end_tokens;
@@ -195,8 +199,9 @@ Status WebGpuBackend::BeginReplies(const Batch& batch, std::span<const ReplyStat
 }
 
 uint32_t WebGpuBackend::wanted_step_count() const {
-  if (step_us_ == 0.0) return kFirstStepCount;
-  const double count = std::min<double>(kAheadUs / step_us_ + 1.0, kMostSteps);
+  const double step_us = step_us_[row_count_];
+  if (step_us == 0.0) return kFirstStepCount;
+  const double count = std::min<double>(kAheadUs / step_us + 1.0, kMostSteps);
   return std::max(static_cast<uint32_t>(count), kLeastSteps);
 }
 
@@ -260,7 +265,7 @@ void WebGpuBackend::MeasureStep(double now_us) {
   if (run_taken_count_ == 0) {
     first_taken_us_ = now_us;
   } else if (now_us > first_taken_us_) {
-    step_us_ = (now_us - first_taken_us_) / run_taken_count_;
+    step_us_[row_count_] = (now_us - first_taken_us_) / run_taken_count_;
   }
   ++run_taken_count_;
 }

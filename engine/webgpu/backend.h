@@ -24,6 +24,7 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   ~WebGpuBackend() override;
 
   uint32_t prefill_row_count() const override { return prefill_plan_.limits.token_rows; }
+  uint32_t prefill_sequence_count() const override { return prefill_plan_.limits.output_rows; }
   uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
   Status PreparePages(std::span<const uint32_t> pages) override;
   Result<bool> IsReady() override;
@@ -100,8 +101,8 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   std::array<uint32_t, kMostRows> next_index_ = {};   // of each row's token to be taken
   std::array<uint32_t, kMostRows> page_counts_ = {};  // in the state
   std::vector<TokenId> chosen_;
-  // How long a step takes where the next one follows at once; 0: not known yet.
-  double step_us_ = 0.0;
+  // How long a step of so many rows takes where the next one follows at once; 0: not known yet.
+  std::array<double, kMostRows + 1> step_us_ = {};
   double first_taken_us_ = 0.0;  // of this run
   uint32_t run_taken_count_ = 0;
 };
@@ -113,6 +114,7 @@ class WebGpuBackendFactory final : public BackendFactory {
 
   std::string_view name() const override { return "webgpu"; }
   uint32_t default_prefill_chunk() const override { return 256; }
+  uint32_t wanted_prompt_count() const override { return StateLayout::kMostPrompts; }
   WeightSink& weights() override { return weights_; }
   Result<std::unique_ptr<Backend>> Create(const Plan& prefill, const Plan& decode,
                                           const ModelSpec& spec,

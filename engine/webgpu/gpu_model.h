@@ -20,6 +20,7 @@ struct GpuModel {
   StateLayout layout;
   GpuBufferId state = kNoBuffer;
   bool uses_subgroups = false;
+  uint32_t workgroup_bytes = 0;  // of memory that a workgroup may have
 };
 
 // Pipelines by text, so that equal kernels are compiled once.

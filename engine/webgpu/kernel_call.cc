@@ -8,7 +8,8 @@ namespace nonstop {
 
 std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
   const uint64_t units = uint64_t{row_count} * units_per_row;
-  return SpreadWorkgroups(fixed_count * DivideRoundUp<uint64_t>(units, units_per_workgroup));
+  const uint64_t workgroups = DivideRoundUp<uint64_t>(units, units_per_workgroup) + spare_count;
+  return SpreadWorkgroups(fixed_count * workgroups);
 }
 
 RowSpace KernelCall::row_space() const {

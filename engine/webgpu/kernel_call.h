@@ -22,10 +22,12 @@ struct ActivationPlace {
 };
 
 // How many workgroups a run needs: those of `fixed_count` kinds of work, each for
-// rows * units_per_row units, of which a workgroup does so many.
+// rows * units_per_row units, of which a workgroup does so many, and `spare_count` more, since the
+// units are of that many more sets and no workgroup has units of two.
 struct Workload {
   RowSpace row_space = RowSpace::kTokens;
   uint32_t fixed_count = 1;
+  uint32_t spare_count = 0;
   uint32_t units_per_row = 1;
   uint32_t units_per_workgroup = 1;
 

@@ -120,6 +120,7 @@ Status StepLowering::AddProduct(ProductOp op, ActivationPlace x, ActivationPlace
                                 ActivationPlace y) {
   op.state = model_.layout.shape;
   op.uses_subgroups = model_.uses_subgroups;
+  op.workgroup_bytes = model_.workgroup_bytes;
   op.row_limit = LimitOf(op.row_space);
   op.x_offset = x.offset;
   op.y_offset = y.offset;
@@ -289,7 +290,7 @@ Status StepLowering::Attention(const Operands& in) {
   if (phase_ == Phase::kDecode) {
     DecodeAttention(in, op);
   } else {
-    calls_.push_back(MakePrefillAttentionCall(op));
+    calls_.push_back(MakePrefillAttentionCall(op, plan_.limits.output_rows));
     calls_.back().layer = params.layer;
   }
   return {};

@@ -12,11 +12,11 @@ namespace nonstop {
 namespace {
 
 constexpr uint32_t kWindowSlots = 3;
-constexpr uint32_t kWorkgroupBytes = 16'384;  // WebGPU's default limit
 
 // matmul.wgsl's
 constexpr uint32_t kTileTokens = 32;
-constexpr uint32_t kTileBlocks = 64;  // of weights, of all rows and columns of a step
+constexpr uint32_t kTileBlocks = 64;       // of weights, of all rows and columns of a step
+constexpr uint32_t kManyTileBlocks = 128;  // where a workgroup has much memory
 constexpr uint32_t kManyTileRows = 64;
 constexpr uint32_t kFewTileRows = 32;
 
@@ -25,6 +25,9 @@ constexpr uint32_t kManyRows = 16'384;
 constexpr uint32_t kManyTiles = 256;
 
 constexpr uint32_t kMostPartsBytes = 7168;
+
+constexpr uint32_t kLeastSubgroup = 4;  // of any device
+constexpr uint32_t kMuchMemory = 32'768;
 
 bool IsMatvec(const ProductShape& shape) { return shape.row_limit <= kMatvecRowLimit; }
 bool IsQkv(ProductKind kind) { return kind == ProductKind::kQkv || kind == ProductKind::kQkvRows; }
@@ -49,22 +52,36 @@ uint32_t SideBySide(const ProductShape& shape) {
   return shape.kind == ProductKind::kGateUp ? 2 : 1;
 }
 
+// Places for the sums of a row's lanes, and one that keeps lines in different banks.
+uint32_t LineWidth(const ProductShape& shape, uint32_t lanes) {
+  return (shape.uses_subgroups ? lanes / kLeastSubgroup : lanes) + 1;
+}
+
 // Blocks of x that fit in workgroup memory beside the sums; 0: the sums alone are too large.
 uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
   const uint32_t outputs = matvec.rows() * matvec.tokens;
-  const uint32_t line = matvec.lanes + 1;
+  const uint32_t line = LineWidth(shape, matvec.lanes);
   const uint32_t sums_bytes =
       4 * (SideBySide(shape) * outputs * line + matvec.workgroup + matvec.tokens * line) +
       (shape.x_parts ? PartsBytes(*shape.x_parts) : 0);
   const uint32_t block_bytes = matvec.tokens * kGpuBlockColumns * 4;
-  if (sums_bytes + block_bytes > kWorkgroupBytes) return 0;
+  if (sums_bytes + block_bytes > shape.workgroup_bytes) return 0;
   // The stride is odd: of an even number of blocks one more.
-  const uint32_t fitting = (kWorkgroupBytes - sums_bytes) / block_bytes;
+  const uint32_t fitting = (shape.workgroup_bytes - sums_bytes) / block_bytes;
   const uint32_t odd = fitting % 2 == 1 ? fitting : fitting - 1;
   const uint32_t blocks = GpuBlockCount(shape.column_count);
   if (blocks <= odd) return blocks;
-  // Whole rounds of the lanes, so that none idles at a chunk's end.
-  return odd < matvec.lanes ? odd : odd / matvec.lanes * matvec.lanes;
+  // Whole rounds of the lanes, so that none idles at a chunk's end; else chunks of a size.
+  if (odd >= matvec.lanes) return odd / matvec.lanes * matvec.lanes;
+  return DivideRoundUp(blocks, DivideRoundUp(blocks, odd));
+}
+
+// Of 3 to 8 tokens what is read of workgroup memory is the limit: lanes of several rows that read
+// the same of x share it, so rows have few. Not where parts of x take most of the memory, or where
+// it is small: more rows then cost more than they share.
+uint32_t LanesOfManyTokens(const ProductShape& shape) {
+  if (shape.kind == ProductKind::kGateUp) return 8;
+  return shape.x_parts && shape.workgroup_bytes >= kMuchMemory ? 32 : 16;
 }
 
 // Where rows are few, all is latency: one round a lane if that can be, though some idle. Where they
@@ -73,27 +90,29 @@ uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
 uint32_t ChooseLanes(const ProductShape& shape, uint32_t tokens) {
   const uint32_t blocks = GpuBlockCount(shape.column_count);
   uint32_t lanes = 4;
-  if (tokens > 1) {
-    while (lanes < 8 && lanes * 2 < blocks) lanes *= 2;
-  } else if (shape.has_many_rows) {
+  if (shape.has_many_rows && (tokens == 1 || shape.uses_subgroups)) {
     while (lanes < 16 && blocks % (lanes * 2) == 0) lanes *= 2;
+  } else if (shape.uses_subgroups) {
+    const uint32_t most = tokens >= 4 ? LanesOfManyTokens(shape) : 64 / tokens;
+    while (lanes < most && lanes < blocks) lanes *= 2;
   } else {
-    const uint32_t most = shape.uses_subgroups ? 64 : 32;
-    while (lanes < most && (shape.uses_subgroups ? lanes < blocks : lanes * 2 < blocks)) lanes *= 2;
+    const uint32_t most = tokens == 1 ? 32 : 8;
+    while (lanes < most && lanes * 2 < blocks) lanes *= 2;
   }
   return lanes;
 }
 
 MatvecShape ChooseMatvec(const ProductShape& shape) {
   MatvecShape matvec = {.tokens = 1, .lanes = 0, .workgroup = 128, .chunk = 0};
-  // What is put together before is put together for more rows.
-  if (shape.row_limit == 1 && shape.x_parts) matvec.workgroup = 256;
-  if (shape.row_limit == 1 && shape.has_many_rows) matvec.workgroup = 64;
   while (matvec.tokens < shape.row_limit) matvec.tokens *= 2;
   matvec.lanes = ChooseLanes(shape, matvec.tokens);
-  if (matvec.lanes == 64) matvec.workgroup = 256;  // four rows: a unit of QKV
+  // What is put together before is put together for more rows.
+  const bool shares_parts = shape.x_parts && (matvec.tokens == 1 || matvec.lanes == 32);
+  if (matvec.tokens == 1 && shape.has_many_rows) matvec.workgroup = 64;
+  if (shares_parts || matvec.lanes == 64) matvec.workgroup = 256;
   matvec.chunk = FittingChunk(shape, matvec);
-  if (matvec.chunk < std::min(matvec.lanes, GpuBlockCount(shape.column_count))) {
+  if (!shape.uses_subgroups &&
+      matvec.chunk < std::min(matvec.lanes, GpuBlockCount(shape.column_count))) {
     matvec.workgroup = 64;
     matvec.chunk = FittingChunk(shape, matvec);
   }
@@ -231,12 +250,13 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
                              KernelConstant::Uint("LANES", matvec.lanes),
                              KernelConstant::Uint("WORKGROUP", matvec.workgroup),
                              KernelConstant::Uint("CHUNK", matvec.chunk),
+                             KernelConstant::Uint("LINE", LineWidth(shape, matvec.lanes)),
                              KernelConstant::Uint("HAS_NORM", shape.has_norm ? 1 : 0),
                              KernelConstant::Float("EPS", shape.eps),
                          });
-  spec->files.insert(spec->files.end(), {matvec.tokens == 1 ? "matvec_one" : "matvec",
-                                         shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
-                                         shape.has_norm ? "norm_rms" : "norm_none"});
+  spec->files.insert(spec->files.end(),
+                     {"matvec", shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
+                      shape.has_norm ? "norm_rms" : "norm_none"});
   spec->uses_subgroups = shape.uses_subgroups;
   if (shape.kind == ProductKind::kQkv) {
     spec->files.insert(spec->files.end(), {"rows_qkv", "rope", "matvec_qkv"});
@@ -247,8 +267,9 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
 }
 
 void AddTiles(const ProductShape& shape, KernelSpec* spec) {
+  const uint32_t blocks = shape.workgroup_bytes >= kMuchMemory ? kManyTileBlocks : kTileBlocks;
   spec->constants.push_back(KernelConstant::Uint("TILE_ROWS", TileRows(shape)));
-  spec->constants.push_back(KernelConstant::Uint("STEP_BLOCKS", kTileBlocks / TileRows(shape)));
+  spec->constants.push_back(KernelConstant::Uint("STEP_BLOCKS", blocks / TileRows(shape)));
   spec->files.push_back("matmul");
   AddOutputFiles(shape, spec);
 }
@@ -278,7 +299,9 @@ ProductShape ShapeOf(const ProductOp& op) {
   shape.row_limit = op.row_limit;
   shape.row_space = op.row_space;
   shape.state = op.state;
-  shape.uses_subgroups = op.uses_subgroups && op.row_limit == 1;
+  shape.uses_subgroups = op.uses_subgroups && op.row_limit <= kMatvecRowLimit;
+  // Where rows are many, more workgroups at a time serve better than more memory.
+  if (!shape.has_many_rows) shape.workgroup_bytes = op.workgroup_bytes;
   shape.residual_is_apart = op.residual_offset != kNoOffset;
   shape.has_norm = op.norm_offset != kNoOffset;
   shape.eps = shape.has_norm ? op.eps : 0.0f;

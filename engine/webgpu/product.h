@@ -39,6 +39,7 @@ struct ProductOp {
   RowSpace row_space = RowSpace::kTokens;
   StateShape state;
   bool uses_subgroups = false;
+  uint32_t workgroup_bytes = 16'384;  // of memory that a workgroup may have: WebGPU's default
 
   uint32_t x_offset = 0;  // (rows, columns of the matrices)
   uint32_t y_offset = 0;  // (rows, y_width)
@@ -84,6 +85,7 @@ struct ProductShape {
   RowSpace row_space = RowSpace::kTokens;
   StateShape state;
   bool uses_subgroups = false;
+  uint32_t workgroup_bytes = 16'384;
   bool residual_is_apart = false;
   bool has_norm = false;
   float eps = 0.0f;

@@ -173,6 +173,28 @@ void AddSubgroups(CaseWriter& writer) {
   test.head_dim = 32;
   test.rotated_dim = 32;
   AddProduct(writer, test);
+  // Of several tokens: rows of x in one chunk and in several.
+  test.row_limit = 4;
+  test.tokens = 3;
+  AddProduct(writer, test);
+  test.name = "subgroups, gate and up";
+  test.kind = ProductKind::kGateUp;
+  test.dtypes = {DType::kQ4_1, DType::kQ4_1};
+  test.row_counts = {37, 37};
+  test.column_count = 576;
+  test.row_limit = 8;
+  test.tokens = 7;
+  AddProduct(writer, test);
+  test.name = "subgroups, add";
+  test.kind = ProductKind::kAdd;
+  test.dtypes = {DType::kQ4_1};
+  test.row_counts = {37};
+  test.column_count = 1536;
+  test.has_norm = false;
+  test.tokens = 6;
+  AddProduct(writer, test);
+  test.row_limit = test.tokens = 2;
+  AddProduct(writer, test);
 }
 
 // x as attention leaves it.
@@ -192,6 +214,9 @@ void AddParts(CaseWriter& writer) {
   AddProduct(writer, test);
   test.parts_window = 100;
   AddProduct(writer, test);
+  test.uses_subgroups = true;
+  AddProduct(writer, test);
+  test.uses_subgroups = false;
   test.name = "parts";
   test.kind = ProductKind::kPlain;
   test.dtypes = {DType::kF32};
@@ -210,6 +235,9 @@ void AddManyRows(CaseWriter& writer) {
   AddProduct(writer, test);
   test.uses_subgroups = true;
   test.column_count = 64;
+  AddProduct(writer, test);
+  test.row_limit = 8;
+  test.tokens = 5;
   AddProduct(writer, test);
   AddProduct(writer, {.name = "many tiles",
                       .dtypes = {DType::kQ4_1},

@@ -19,15 +19,16 @@ uint32_t ConstantOf(const KernelSource& kernel, const std::string& name) {
   return static_cast<uint32_t>(std::atoi(kernel.wgsl.c_str() + at + name.size() + 9));
 }
 
-// What matvec.wgsl or matvec_one.wgsl declares, computed from its constants.
+// What matvec.wgsl declares, computed from its constants.
 uint32_t WorkgroupBytes(const KernelSource& kernel) {
   const uint32_t tokens = ConstantOf(kernel, "TOKENS"), lanes = ConstantOf(kernel, "LANES");
   const uint32_t workgroup = ConstantOf(kernel, "WORKGROUP");
   const uint32_t outputs = workgroup / lanes * tokens;
+  const uint32_t line = ConstantOf(kernel, "LINE");
   const uint32_t stride = ConstantOf(kernel, "CHUNK") | 1;
   const uint32_t floats = tokens * 8 * stride * 4 +
-                          ConstantOf(kernel, "MATRICES") * outputs * (lanes + 1) + workgroup +
-                          tokens * (lanes + 1);
+                          ConstantOf(kernel, "MATRICES") * outputs * line + workgroup +
+                          tokens * line;
   return floats * 4;
 }
 
@@ -40,14 +41,17 @@ TEST(Product, FitsWorkgroupMemoryWhateverTheShape) {
       for (const ProductKind kind :
            {ProductKind::kPlain, ProductKind::kGateUp, ProductKind::kQkvRows}) {
         const size_t count = kind == ProductKind::kPlain ? 1 : kind == ProductKind::kGateUp ? 2 : 3;
-        const auto dispatches = LowerProduct({.kind = kind,
-                                              .matrices = std::span(matrices).first(count),
-                                              .row_limit = row_limit,
-                                              .state = kState});
-        ASSERT_TRUE(dispatches.ok());
-        const KernelSource kernel = MakeProductKernel((*dispatches)[0].shape);
-        EXPECT_LE(WorkgroupBytes(kernel), 16'384u) << columns << " " << row_limit;
-        EXPECT_GE(ConstantOf(kernel, "TOKENS"), row_limit);
+        for (const bool uses_subgroups : {false, true}) {
+          const auto dispatches = LowerProduct({.kind = kind,
+                                                .matrices = std::span(matrices).first(count),
+                                                .row_limit = row_limit,
+                                                .state = kState,
+                                                .uses_subgroups = uses_subgroups});
+          ASSERT_TRUE(dispatches.ok());
+          const KernelSource kernel = MakeProductKernel((*dispatches)[0].shape);
+          EXPECT_LE(WorkgroupBytes(kernel), 16'384u) << columns << " " << row_limit;
+          EXPECT_GE(ConstantOf(kernel, "TOKENS"), row_limit);
+        }
       }
     }
   }

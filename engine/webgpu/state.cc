@@ -28,6 +28,11 @@ std::vector<uint32_t> EncodeState(const StateLayout& layout, const Batch& batch)
     *row_words++ = row.sequence;
     *row_words++ = StateLayout::kNoOutput;
   }
+  uint32_t row_begin = 0;
+  for (uint32_t sequence = 0; sequence <= StateLayout::kMostPrompts; ++sequence) {
+    while (row_begin < batch.rows.size() && batch.rows[row_begin].sequence < sequence) ++row_begin;
+    words[StateLayout::kFirstRows + sequence] = row_begin;
+  }
   for (size_t i = 0; i < batch.output_rows.size(); ++i) {
     const uint32_t row = batch.output_rows[i];
     words[layout.output_rows() + i] = row;

@@ -66,6 +66,9 @@ struct StateLayout {
   static constexpr uint32_t kArrived = 4;    // rows whose token is chosen, while they are
   static constexpr uint32_t kEndTokens = 5;  // that end a reply; unused ones repeat the last
   static constexpr uint32_t kEndTokenCount = 11;
+  // In the place of end tokens, in runs of prompts: each sequence's first row, then the row count.
+  static constexpr uint32_t kFirstRows = 5;
+  static constexpr uint32_t kMostPrompts = 8;
   static constexpr uint32_t kRows = 16;  // (token id, position, sequence, output index)
   static constexpr uint32_t kRowWords = 4;
   static constexpr uint32_t kNoOutput = UINT32_MAX;

@@ -1,7 +1,8 @@
-// attention_prefill: as attention_decode, for rows at neighbouring positions of one sequence. A tile of
-// queries, (token, head of the group) pairs, meets the cache in tiles of keys with a running softmax.
+// attention_prefill: as attention_decode, for the rows of prompts, which are at neighbouring positions of each
+// sequence. A tile of queries, (token, head of the group) pairs of a sequence, meets the cache in tiles of keys with
+// a running softmax.
 // Layout: q, y (rows, HEADS, HEAD_DIM); cache: kv.wgsl.
-// Dispatch: at least KV_HEADS * ceil(rows * group / TILE_QUERIES) workgroups, query tiles innermost.
+// Dispatch: at least KV_HEADS workgroups for each tile, ceil(rows * group / TILE_QUERIES) of each sequence.
 // Requires: HEAD_DIM even, at most 512. params: q, y.
 // A thread has four queries, and of them the scores with one key, then two columns of the result.
 const COLUMNS = HEAD_DIM / 2u;
@@ -19,25 +20,34 @@ var<workgroup> weights: array<vec4<f32>, TILE_KEYS * QUADS>;  // exp(score - lar
 
 struct Tile {
   kv_head: u32,
-  first_query: u32,
-  query_count: u32,  // of all rows
   sequence: u32,
+  first_row: u32,    // of the sequence
+  query_count: u32,  // likewise; 0: there is no such tile
+  first_query: u32,
 }
 
 fn tile_of(index: u32) -> Tile {
-  let query_count = token_count() * GROUP;
-  let tiles = (query_count + TILE_QUERIES - 1u) / TILE_QUERIES;
-  return Tile(index / tiles, index % tiles * TILE_QUERIES, query_count, row_sequence(0u));
+  var tile = index / KV_HEADS;
+  for (var sequence = 0u; sequence < PROMPTS; sequence++) {
+    let first_row = prompt_first_row(sequence);
+    let query_count = (prompt_first_row(sequence + 1u) - first_row) * GROUP;
+    let tiles = (query_count + TILE_QUERIES - 1u) / TILE_QUERIES;
+    if tile < tiles {
+      return Tile(index % KV_HEADS, sequence, first_row, query_count, tile * TILE_QUERIES);
+    }
+    tile -= tiles;
+  }
+  return Tile();
 }
 
 fn position_of(tile: Tile, query: u32) -> u32 {
-  return row_position(min(tile.first_query + query, tile.query_count - 1u) / GROUP);
+  return row_position(tile.first_row + min(tile.first_query + query, tile.query_count - 1u) / GROUP);
 }
 
 // Of the tile's query: where its head begins in q and y.
 fn element_of(tile: Tile, query: u32) -> u32 {
   let q = tile.first_query + query;
-  return (q / GROUP * HEADS + tile.kv_head * GROUP + q % GROUP) * HEAD_DIM;
+  return ((tile.first_row + q / GROUP) * HEADS + tile.kv_head * GROUP + q % GROUP) * HEAD_DIM;
 }
 
 fn load_queries(tile: Tile, local: u32) {
@@ -78,7 +88,7 @@ fn weights_of(x: vec4<f32>) -> vec4<f32> {
 
 fn attend(index: u32, local: u32) {
   let tile = tile_of(index);
-  if tile.kv_head >= KV_HEADS {
+  if tile.query_count == 0u {
     return;
   }
   let quad = local / COLUMNS;

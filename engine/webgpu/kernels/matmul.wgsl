@@ -2,20 +2,24 @@
 // (half of them of a gate, half of its up). STEP_BLOCKS blocks of 32 columns of the tile are unpacked once for
 // all tokens; those of the next step are fetched while this one is computed.
 // Layout:   x (tokens, COLUMNS); weights in planes (webgpu/weight_layout.h).
-// Dispatch: (sets of ROWS weight rows, tiles of tokens) workgroups of 128 invocations, each with 4
-//           tokens by TILE_ROWS / 16 rows. TILE_ROWS * STEP_BLOCKS is 64.
-// Params:   as matvec.wgsl. Barriers: two for each step. Accumulates in f32.
+// Dispatch: (sets of ROWS weight rows, tiles of tokens) workgroups of 256 invocations in two halves, each of which
+//           multiplies half of a step's columns: an invocation has 4 tokens by TILE_ROWS / 16 rows. So a core with
+//           one workgroup has twice as many invocations to go on with. TILE_ROWS * STEP_BLOCKS is 64
+//           or, of memory for 32 KiB, 128.
+// Params:   as matvec.wgsl. Barriers: two for each step, two to add the halves. Accumulates in f32.
+const HALF = 128u;
 const TILE_TOKENS = 32u;
 const ROWS = TILE_ROWS / MATRICES;
 const ROWS_EACH = TILE_ROWS / 16u;
 const STEPS = (BLOCKS + STEP_BLOCKS - 1u) / STEP_BLOCKS;
-const X_EACH = 4u * STEP_BLOCKS;  // vec4s of x that an invocation fetches
+const TILE_BLOCKS = TILE_ROWS * STEP_BLOCKS;
+const X_EACH = 2u * STEP_BLOCKS;  // vec4s of x that an invocation fetches
 
 // Columns 4 g .. 4 g + 3 of the step, at (g, token) and (g, matrix, row).
 var<workgroup> xs: array<vec4<f32>, 8u * STEP_BLOCKS * TILE_TOKENS>;
 var<workgroup> ws: array<vec4<f32>, 8u * STEP_BLOCKS * TILE_ROWS>;
 
-// What an invocation holds of the next step: half of them a block of weights, half some of x.
+// What an invocation holds of the next step: those of one half some of x, TILE_BLOCKS of the other a block of weights.
 var<private> next_weights: Block;
 var<private> next_x: array<vec4<f32>, X_EACH>;
 
@@ -51,7 +55,7 @@ fn stage_weights(local: u32) {
 
 fn fetch_x(first_token: u32, step: u32, i: u32) {
   for (var k = 0u; k < X_EACH; k++) {
-    let at = i + 64u * k;
+    let at = i + HALF * k;
     let token = first_token + at / (8u * STEP_BLOCKS);
     next_x[k] = vec4<f32>();
     if token < run_rows() {
@@ -61,23 +65,23 @@ fn fetch_x(first_token: u32, step: u32, i: u32) {
 }
 fn stage_x(i: u32) {
   for (var k = 0u; k < X_EACH; k++) {
-    let at = i + 64u * k;
+    let at = i + HALF * k;
     xs[x_at(at % (8u * STEP_BLOCKS), at / (8u * STEP_BLOCKS))] = next_x[k];
   }
 }
 
 fn fetch(rows: RowSet, first_token: u32, step: u32, local: u32) {
-  if local < 64u {
+  if local >= HALF {
+    fetch_x(first_token, step, local - HALF);
+  } else if local < TILE_BLOCKS {
     fetch_weights(rows, step, local);
-  } else {
-    fetch_x(first_token, step, local - 64u);
   }
 }
 fn stage(local: u32) {
-  if local < 64u {
+  if local >= HALF {
+    stage_x(local - HALF);
+  } else if local < TILE_BLOCKS {
     stage_weights(local);
-  } else {
-    stage_x(local - 64u);
   }
 }
 
@@ -107,8 +111,9 @@ fn store_sums(rows: RowSet, token: u32, local: u32, sums: vec4<f32>) {
 fn matmul(row_tile: u32, token_tile: u32, local: u32) {
   let rows = row_set(row_tile);
   let first_token = token_tile * TILE_TOKENS;
+  let half = local / HALF;
   let w_place = local % 16u;
-  let x_place = local / 16u;
+  let x_place = local % HALF / 16u;
   var sums0 = vec4<f32>();
   var sums1 = vec4<f32>();
   var sums2 = vec4<f32>();
@@ -121,7 +126,8 @@ fn matmul(row_tile: u32, token_tile: u32, local: u32) {
     if step + 1u < STEPS {
       fetch(rows, first_token, step + 1u, local);
     }
-    for (var g = 0u; g < 8u * STEP_BLOCKS; g++) {
+    for (var i = 0u; i < 4u * STEP_BLOCKS; i++) {
+      let g = half * 4u * STEP_BLOCKS + i;
       let w = g * TILE_ROWS + w_place;
       let a = ws[w];
       let b = ws[w + 16u];
@@ -137,13 +143,24 @@ fn matmul(row_tile: u32, token_tile: u32, local: u32) {
       sums3 += dots(xs[x_at(g, x_place + 24u)], a, b, c, d);
     }
   }
-  store_sums(rows, first_token + x_place, local, sums0);
-  store_sums(rows, first_token + x_place + 8u, local, sums1);
-  store_sums(rows, first_token + x_place + 16u, local, sums2);
-  store_sums(rows, first_token + x_place + 24u, local, sums3);
+  let at = local % HALF;
+  workgroupBarrier();
+  if half == 1u {
+    ws[at] = sums0;
+    ws[at + HALF] = sums1;
+    ws[at + 2u * HALF] = sums2;
+    ws[at + 3u * HALF] = sums3;
+  }
+  workgroupBarrier();
+  if half == 0u {
+    store_sums(rows, first_token + x_place, local, sums0 + ws[at]);
+    store_sums(rows, first_token + x_place + 8u, local, sums1 + ws[at + HALF]);
+    store_sums(rows, first_token + x_place + 16u, local, sums2 + ws[at + 2u * HALF]);
+    store_sums(rows, first_token + x_place + 24u, local, sums3 + ws[at + 3u * HALF]);
+  }
 }
 
-@compute @workgroup_size(128)
+@compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   if is_stopped() {
     return;

@@ -27,6 +27,10 @@ fn row_sequence(row: u32) -> u32 {
 fn output_row(index: u32) -> u32 {
   return state[STATE_OUTPUT_ROWS + index];
 }
+// In a run of prompts: where the rows of a sequence begin; of the next one past the last: the row count.
+fn prompt_first_row(sequence: u32) -> u32 {
+  return state[5u + sequence];
+}
 // The page that holds a position of a sequence; pages are of 256 tokens.
 fn page_of(sequence: u32, position: u32) -> u32 {
   return state[STATE_PAGES + sequence * STATE_MAX_PAGES + position / 256u];
