@@ -337,5 +337,46 @@ class RunScript(unittest.TestCase):
         self.assertEqual(counted.read_text(), "stop\n")
 
 
+class MovedFolder(unittest.TestCase):
+    """tools/configure in a project of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name) / "one place"
+        (self.root / "tools").mkdir(parents=True)
+        shutil.copy(common.ROOT / "tools/configure", self.root / "tools")
+        preset = {"name": "p", "generator": "Ninja", "binaryDir": "${sourceDir}/build/p"}
+        presets = {"version": 6, "configurePresets": [preset]}
+        (self.root / "CMakePresets.json").write_text(json.dumps(presets))
+        project = "cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\n"
+        (self.root / "CMakeLists.txt").write_text(project)
+
+    def configure(self):
+        """The folder that the build folder belongs to, and when that was made."""
+        subprocess.run([self.root / "tools/configure", "p"], check=True, capture_output=True)
+        cache = self.root / "build/p/CMakeCache.txt"
+        (home,) = [line for line in cache.read_text().splitlines() if "HOME_DIRECTORY" in line]
+        return home.partition("=")[2], (self.root / "build/p/build.ninja").stat().st_mtime_ns
+
+    def test_is_configured_once_in_each_place(self):
+        first = self.configure()
+        self.assertEqual(first[0], str(self.root))
+        self.assertEqual(self.configure(), first)
+        moved = self.root.with_name("another place")
+        self.root.rename(moved)
+        self.root = moved
+        second = self.configure()
+        self.assertEqual(second[0], str(moved))
+        self.assertEqual(self.configure(), second)
+
+    def test_a_changed_preset_is_configured_again(self):
+        first = self.configure()
+        (self.root / "CMakePresets.json").touch()
+        second = self.configure()
+        self.assertEqual(second[0], first[0])
+        self.assertGreater(second[1], first[1])
+
+
 if __name__ == "__main__":
     unittest.main()
