@@ -378,5 +378,23 @@ class MovedFolder(unittest.TestCase):
         self.assertGreater(second[1], first[1])
 
 
+class TestScript(unittest.TestCase):
+    def test_a_folder_that_cannot_be_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copy(common.ROOT / "test", root)
+            shutil.copytree(common.ROOT / "tools/test", root / "tools/test")
+            (root / "tools/setup").mkdir()
+            (root / "tools/setup/ensure").write_text("#!/bin/sh\n")
+            (root / "tools/setup/ensure").chmod(0o755)
+            (root / "build").touch()  # nor can a folder be made in a file
+            ended = subprocess.run([root / "test"], capture_output=True, text=True, check=False)
+            self.assertEqual(ended.returncode, 1)
+            self.assertEqual(ended.stderr, "")
+            sentence, blank, counts = ended.stdout.splitlines()
+            self.assertRegex(sentence, r"^ERROR: The folder \(.*build.*\) cannot be written \(")
+            self.assertEqual((blank, counts), ("", "0 passed, 1 failed"))
+
+
 if __name__ == "__main__":
     unittest.main()
