@@ -143,6 +143,23 @@ class Groups(unittest.TestCase):
         self.assertFalse([name for name in setup.in_order(others) if name.startswith("peers")])
 
 
+class Leftovers(unittest.TestCase):
+    def test_what_a_killed_set_up_left_is_removed(self):
+        with tempfile.TemporaryDirectory() as name:
+            deps = pathlib.Path(name)
+            parts = [deps / "downloads/tmp1.part", deps / "models/m.gguf.part", deps / "node.part"]
+            for part in parts:
+                part.mkdir(parents=True)
+                (part / "half").touch()
+            (deps / "downloads/whole.whl").touch()
+            group = setup.Group(lambda _pins: self.assertFalse(any(map(pathlib.Path.exists, parts))))
+            places = {"DEPS": deps, "STAMPS": deps / "stamps", "GROUPS": {"one": group}}
+            with unittest.mock.patch.multiple(setup, **places):
+                setup.ensure(["one"], {"machine": "x86_64", "apt": {}})
+                self.assertTrue(setup.is_current("one", {}))
+            self.assertEqual(os.listdir(deps / "downloads"), ["whole.whl"])
+
+
 class Failures(unittest.TestCase):
     def fail(self, error, as_json):
         out, err = io.StringIO(), io.StringIO()
