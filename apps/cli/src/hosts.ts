@@ -120,7 +120,18 @@ export function makeProfile(): string {
 
 /** Only after closeChromium: Chromium writes to it until its end. */
 export function removeProfile(profile: string): void {
+  removeSocket(profile);
   fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+}
+
+/** A Chromium that was killed also leaves the folder of its socket; its profile says which. */
+function removeSocket(profile: string): void {
+  try {
+    const folder = path.dirname(fs.readlinkSync(path.join(profile, 'SingletonSocket')));
+    if (path.basename(folder).startsWith('org.chromium.')) fs.rmSync(folder, { recursive: true });
+  } catch {
+    // It has none.
+  }
 }
 
 /** Resolves when Chromium has ended; one that hangs is left to the end of this program. */
@@ -143,7 +154,7 @@ export async function launchChromium(
   }
   try {
     const { chromium } = await import('playwright-core');
-    return await chromium.launchPersistentContext(profile, {
+    const context = await chromium.launchPersistentContext(profile, {
       executablePath,
       headless: true,
       // The page is asked to stop, and closed when it has.
@@ -155,6 +166,11 @@ export async function launchChromium(
         ...(process.env['NONSTOP_CHROMIUM_FLAGS'] ?? '').split(/\s+/).filter((flag) => flag !== ''),
       ],
     });
+    // A program that ends at once (a reader that left, the second Ctrl-C) ends Chromium before this.
+    const remove = () => removeProfile(profile);
+    process.once('exit', remove);
+    context.once('close', () => process.off('exit', remove));
+    return context;
   } catch (cause) {
     const text = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new EngineError('backend_failed', `Chromium did not start (${text}).`, { cause });
