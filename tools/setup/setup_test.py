@@ -325,13 +325,24 @@ class RunScript(unittest.TestCase):
         body = f"echo building >&2; until [ -e {self.root}/go ]; do sleep 0.02; done"
         self.stand_in("tools/build_modules", body)
         (self.root / ".deps/node24/bin").mkdir(parents=True)
-        self.stand_in(".deps/node24/bin/node", "exit 0")
+        built = self.root / "built"
+        self.stand_in(
+            ".deps/node24/bin/node",
+            f"[ $1 = tools/build.mjs ] || exit 0\necho once >>{built}; sleep 0.3\n"
+            "mkdir -p apps/cli/dist && : >apps/cli/dist/cli.mjs",
+        )
         children = [self.start_until(b"building\n") for _ in range(2)]
         (self.root / "go").touch()
         for child in children:
             _, err = child.communicate(timeout=60)
             self.assertEqual((child.returncode, err), (0, b""))
-        self.assertEqual(sorted(os.listdir(self.root / "build")), [".modules", ".scripts"])
+        self.assertEqual(sorted(os.listdir(self.root / "build")), [".lock", ".modules", ".scripts"])
+        # The second would have written what the first was reading.
+        self.assertEqual(built.read_text(), "once\n")
+        # Nor is anything built again when nothing has changed.
+        again = self.start()
+        self.assertEqual(again.communicate(timeout=60)[1], b"")
+        self.assertEqual(built.read_text(), "once\n")
 
     def test_a_stop_before_set_up_can_say_a_word(self):
         self.stand_in("tools/setup/ensure", "echo begins >&2; exec sleep 60")
