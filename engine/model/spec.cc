@@ -34,8 +34,8 @@ class KeyReader {
     ASSIGN_OR_RETURN(const std::optional<double> value, gguf_.FindFloat(Key(suffix)));
     if (!value) return fallback;
     if (!std::isfinite(*value) || std::abs(*value) > 1e30) {
-      return MakeError(ErrorCode::kMalformed, "Key \"%s\" has value (%g).", Key(suffix).c_str(),
-                       *value);
+      return MakeError(ErrorCode::kMalformed, "Key \"%s\" has value (%g), no number up to 1e30.",
+                       Key(suffix).c_str(), *value);
     }
     return static_cast<float>(*value);
   }
@@ -95,7 +95,7 @@ Status ReadSizes(const KeyReader& keys, const ModelLimits& limits, ModelSpec* sp
 Status ReadScales(const KeyReader& keys, const ArchitectureRow& row, ModelSpec* spec) {
   ASSIGN_OR_RETURN(spec->norm_eps, keys.FloatOr("attention.layer_norm_rms_epsilon", 1e-5f));
   if (!(spec->norm_eps >= 0.0f)) {
-    return MakeError(ErrorCode::kMalformed, "Key \"%s\" has value (%g).",
+    return MakeError(ErrorCode::kMalformed, "Key \"%s\" has value (%g), below 0.",
                      keys.Key("attention.layer_norm_rms_epsilon").c_str(),
                      static_cast<double>(spec->norm_eps));
   }

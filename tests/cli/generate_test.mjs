@@ -449,6 +449,26 @@ describe('hosts', () => {
     }
   });
 
+  const endings = {
+    'a reader that leaves': ({ stdout }) => stdout.destroy(),
+    'a second Ctrl-C': (child) => {
+      child.kill('SIGINT');
+      setTimeout(() => child.kill('SIGINT'), 20);
+    },
+  };
+  for (const [name, end] of Object.entries(endings)) {
+    test(`Chromium leaves nothing in the temporary folder after ${name}`, async (t) => {
+      const env = { TMPDIR: temporaryFolder(t) };
+      const long = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--host', 'chromium'];
+      const { child, done } = start([...long, '--backend-reference', ...tiny], { env });
+      await new Promise((resolve) => child.stdout.once('data', resolve));
+      end(child);
+      const { status, stderr } = await done;
+      assert.equal(status, name === 'a second Ctrl-C' ? 130 : 0, stderr);
+      assert.deepEqual(fs.readdirSync(env.TMPDIR), []);
+    });
+  }
+
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     test(`${name} to the whole group ends a reply in Chromium with its figures`, async () => {
       const long = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--host', 'chromium'];

@@ -48,6 +48,49 @@ test('stop ends a reply, and the next one works', async (t) => {
   assert.deepEqual(problems, []);
 });
 
+/** How far the conversation's end is below what is seen. */
+const belowTheFold = (page) =>
+  page.evaluate(() => {
+    const main = document.querySelector('main');
+    return main.scrollHeight - main.clientHeight - main.scrollTop;
+  });
+
+test('the end of a reply is in view, and who scrolls up is left there', async (t) => {
+  const viewport = { width: 360, height: 560 };
+  const { page } = await openPage(t, ['--model', 'smollm2-135m-instruct'], { viewport });
+  await loadModel(page);
+  const length = () => page.evaluate(() => document.querySelector('#log').textContent.length);
+  const moreThan = (count) =>
+    page.waitForFunction(
+      (limit) => document.querySelector('#log').textContent.length > limit,
+      count,
+    );
+  const ask_for_story = async () => {
+    await page.fill('#prompt', 'Write a very long story about the sea.');
+    await page.press('#prompt', 'Enter');
+    await moreThan((await length()) + 400);
+  };
+  await ask_for_story();
+  assert.ok((await belowTheFold(page)) < 2);
+  // Then the figures that come, in large type, make the footer higher.
+  await page.evaluate(() => {
+    const figures = document.querySelector('#figures');
+    figures.textContent = '';
+    figures.style.fontSize = '1.4rem';
+  });
+  await moreThan((await length()) + 20);
+  await page.click('#stop');
+  await page.waitForSelector('#send:not([hidden])');
+  const hidden = await belowTheFold(page);
+  assert.ok(hidden < 2, `${hidden} pixels are hidden`);
+  await ask_for_story();
+  await page.evaluate(() => (document.querySelector('main').scrollTop = 0));
+  await moreThan((await length()) + 100);
+  assert.equal(await page.evaluate(() => document.querySelector('main').scrollTop), 0);
+  await page.click('#stop');
+  await page.waitForSelector('#send:not([hidden])');
+});
+
 test('stop before the first token takes the question back', async (t) => {
   const { page, problems } = await openPage(t, ['--model', 'smollm2-135m-instruct']);
   await loadModel(page);

@@ -259,6 +259,7 @@ def ensure(names, pins):
             say("waiting for another set-up in this folder …")
             fcntl.flock(lock, fcntl.LOCK_EX)
         ordered = [name for name in ordered if not is_current(name, pins)]
+        remove_parts()
         try:
             install_packages(ordered, pins)
             for name in ordered:
@@ -272,8 +273,8 @@ def ensure(names, pins):
 
 
 def remove_parts():
-    """What a stopped or failed step left under its temporary name."""
-    for folder in (DEPS, DEPS / "models", DEPS / "peers"):
+    """What a stopped, failed or killed step left under its temporary name."""
+    for folder in (DEPS, DEPS / "downloads", DEPS / "models", DEPS / "peers"):
         for part in folder.glob("*.part"):
             if part.is_dir():
                 shutil.rmtree(part, ignore_errors=True)

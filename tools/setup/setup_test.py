@@ -143,6 +143,23 @@ class Groups(unittest.TestCase):
         self.assertFalse([name for name in setup.in_order(others) if name.startswith("peers")])
 
 
+class Leftovers(unittest.TestCase):
+    def test_what_a_killed_set_up_left_is_removed(self):
+        with tempfile.TemporaryDirectory() as name:
+            deps = pathlib.Path(name)
+            parts = [deps / "downloads/tmp1.part", deps / "models/m.gguf.part", deps / "node.part"]
+            for part in parts:
+                part.mkdir(parents=True)
+                (part / "half").touch()
+            (deps / "downloads/whole.whl").touch()
+            group = setup.Group(lambda _pins: self.assertFalse(any(map(pathlib.Path.exists, parts))))
+            places = {"DEPS": deps, "STAMPS": deps / "stamps", "GROUPS": {"one": group}}
+            with unittest.mock.patch.multiple(setup, **places):
+                setup.ensure(["one"], {"machine": "x86_64", "apt": {}})
+                self.assertTrue(setup.is_current("one", {}))
+            self.assertEqual(os.listdir(deps / "downloads"), ["whole.whl"])
+
+
 class Failures(unittest.TestCase):
     def fail(self, error, as_json):
         out, err = io.StringIO(), io.StringIO()
@@ -308,13 +325,24 @@ class RunScript(unittest.TestCase):
         body = f"echo building >&2; until [ -e {self.root}/go ]; do sleep 0.02; done"
         self.stand_in("tools/build_modules", body)
         (self.root / ".deps/node24/bin").mkdir(parents=True)
-        self.stand_in(".deps/node24/bin/node", "exit 0")
+        built = self.root / "built"
+        self.stand_in(
+            ".deps/node24/bin/node",
+            f"[ $1 = tools/build.mjs ] || exit 0\necho once >>{built}; sleep 0.3\n"
+            "mkdir -p apps/cli/dist && : >apps/cli/dist/cli.mjs",
+        )
         children = [self.start_until(b"building\n") for _ in range(2)]
         (self.root / "go").touch()
         for child in children:
             _, err = child.communicate(timeout=60)
             self.assertEqual((child.returncode, err), (0, b""))
-        self.assertEqual(sorted(os.listdir(self.root / "build")), [".modules", ".scripts"])
+        self.assertEqual(sorted(os.listdir(self.root / "build")), [".lock", ".modules", ".scripts"])
+        # The second would have written what the first was reading.
+        self.assertEqual(built.read_text(), "once\n")
+        # Nor is anything built again when nothing has changed.
+        again = self.start()
+        self.assertEqual(again.communicate(timeout=60)[1], b"")
+        self.assertEqual(built.read_text(), "once\n")
 
     def test_a_stop_before_set_up_can_say_a_word(self):
         self.stand_in("tools/setup/ensure", "echo begins >&2; exec sleep 60")
@@ -335,6 +363,65 @@ class RunScript(unittest.TestCase):
         child.send_signal(signal.SIGINT)
         self.check_aborted(child)
         self.assertEqual(counted.read_text(), "stop\n")
+
+
+class MovedFolder(unittest.TestCase):
+    """tools/configure in a project of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name) / "one place"
+        (self.root / "tools").mkdir(parents=True)
+        shutil.copy(common.ROOT / "tools/configure", self.root / "tools")
+        preset = {"name": "p", "generator": "Ninja", "binaryDir": "${sourceDir}/build/p"}
+        presets = {"version": 6, "configurePresets": [preset]}
+        (self.root / "CMakePresets.json").write_text(json.dumps(presets))
+        project = "cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\n"
+        (self.root / "CMakeLists.txt").write_text(project)
+
+    def configure(self):
+        """The folder that the build folder belongs to, and when that was made."""
+        subprocess.run([self.root / "tools/configure", "p"], check=True, capture_output=True)
+        cache = self.root / "build/p/CMakeCache.txt"
+        (home,) = [line for line in cache.read_text().splitlines() if "HOME_DIRECTORY" in line]
+        return home.partition("=")[2], (self.root / "build/p/build.ninja").stat().st_mtime_ns
+
+    def test_is_configured_once_in_each_place(self):
+        first = self.configure()
+        self.assertEqual(first[0], str(self.root))
+        self.assertEqual(self.configure(), first)
+        moved = self.root.with_name("another place")
+        self.root.rename(moved)
+        self.root = moved
+        second = self.configure()
+        self.assertEqual(second[0], str(moved))
+        self.assertEqual(self.configure(), second)
+
+    def test_a_changed_preset_is_configured_again(self):
+        first = self.configure()
+        (self.root / "CMakePresets.json").touch()
+        second = self.configure()
+        self.assertEqual(second[0], first[0])
+        self.assertGreater(second[1], first[1])
+
+
+class TestScript(unittest.TestCase):
+    def test_a_folder_that_cannot_be_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copy(common.ROOT / "test", root)
+            shutil.copytree(common.ROOT / "tools/test", root / "tools/test")
+            (root / "tools/setup").mkdir()
+            (root / "tools/setup/ensure").write_text("#!/bin/sh\n")
+            (root / "tools/setup/ensure").chmod(0o755)
+            (root / "build").touch()  # nor can a folder be made in a file
+            ended = subprocess.run([root / "test"], capture_output=True, text=True, check=False)
+            self.assertEqual(ended.returncode, 1)
+            self.assertEqual(ended.stderr, "")
+            sentence, blank, counts = ended.stdout.splitlines()
+            self.assertRegex(sentence, r"^ERROR: The folder \(.*build.*\) cannot be written \(")
+            self.assertEqual((blank, counts), ("", "0 passed, 1 failed"))
 
 
 if __name__ == "__main__":

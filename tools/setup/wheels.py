@@ -38,7 +38,7 @@ def fetch(pins, name):
     wanted = f"{pin['project']}=={pin['version']}"
     DOWNLOADS.mkdir(parents=True, exist_ok=True)
     with Step(f"downloading {wanted} ({megabytes(pin['size_bytes'])})"):
-        with tempfile.TemporaryDirectory(dir=DOWNLOADS) as folder:
+        with tempfile.TemporaryDirectory(dir=DOWNLOADS, suffix=".part") as folder:
             requirements = f"{folder}/requirements.txt"
             with open(requirements, "w", encoding="utf-8") as file:
                 file.write(f"{wanted} --hash=sha256:{pin['sha256']}\n")

@@ -37,7 +37,12 @@ def main():
     if options.list:
         print("\n".join(TIERS))
         return 0
-    LOGS.mkdir(parents=True, exist_ok=True)
+    try:
+        LOGS.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"ERROR: The folder ({error.filename}) cannot be written ({error.strerror}).\n")
+        print("0 passed, 1 failed", flush=True)
+        return 1
     if options.only and "setup" not in options.only and not set_up().ok:
         print("Set-up failed; its messages are above.\n\n0 passed, 1 failed", flush=True)
         return 1

@@ -126,11 +126,8 @@ def run(command, limit_s=600, env=None, show="all"):
 
 def build(preset, *targets, limit_s=1500):
     """Configures a CMake preset where needed and builds its targets."""
-    made = ROOT / "build" / preset / "build.ninja"
-    presets = ROOT / "CMakePresets.json"
-    if not made.exists() or made.stat().st_mtime < presets.stat().st_mtime:
-        configured = run(["cmake", "--preset", preset], show="failure")
-        if not configured.ok:
-            return configured
+    configured = run(["tools/configure", preset], show="failure")
+    if not configured.ok:
+        return configured
     command = ["cmake", "--build", "--preset", preset]
     return run([*command, *(["--target", *targets] if targets else [])], limit_s, show="failure")

@@ -104,6 +104,16 @@ function scrollToEnd(): void {
   if (main) main.scrollTop = main.scrollHeight;
 }
 
+const kNearEndPixels = 40;
+
+/** Makes a change, and stays at the end of the conversation; who has scrolled up is left there. */
+function keepAtEnd(change: () => void): void {
+  const main = log.parentElement;
+  const below = main ? main.scrollHeight - main.scrollTop - main.clientHeight : 0;
+  change();
+  if (below < kNearEndPixels) scrollToEnd();
+}
+
 async function reply(current: Engine, text: string): Promise<void> {
   setProblem('');
   const asked = addMessage('user', text);
@@ -122,8 +132,7 @@ async function reply(current: Engine, text: string): Promise<void> {
       signal: replying.signal,
     });
     for await (const chunk of generation) {
-      item.append(chunk.text);
-      scrollToEnd();
+      keepAtEnd(() => item.append(chunk.text));
     }
     const result: GenerateResult = await generation.result;
     if (result.finish_reason !== 'abort' || result.text !== '') {
@@ -131,10 +140,11 @@ async function reply(current: Engine, text: string): Promise<void> {
     } else {
       takeBack(asked, item);
     }
-    showFigures(current.info, result);
+    keepAtEnd(() => showFigures(current.info, result));
   } catch (thrown) {
     setProblem(toEngineError(thrown).message);
     if (item.textContent === '') takeBack(asked, item);
+    scrollToEnd();
   } finally {
     item.classList.remove('waiting');
     replying = undefined;

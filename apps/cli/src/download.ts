@@ -37,8 +37,9 @@ export async function downloadModel(
 /** "…-00001-of-00003.gguf" stands for three files. */
 export function splitUrls(url: string): string[] {
   const match = /-00001-of-(\d{5})\.gguf(?=$|[?#])/.exec(url);
-  if (!match) return [url];
-  return Array.from({ length: Number(match[1]) }, (_, i) =>
+  const count = Number(match?.[1] ?? 1);
+  if (count < 2) return [url];
+  return Array.from({ length: count }, (_, i) =>
     url.replace('-00001-of-', `-${String(i + 1).padStart(5, '0')}-of-`),
   );
 }
@@ -193,7 +194,8 @@ function takeLock(lock: string, url: string): void {
       return;
     } catch (cause) {
       if (!fs.existsSync(lock)) throw storageError(`The file "${lock}" cannot be written`, cause);
-      const pid = Number(fs.readFileSync(lock, 'utf8'));
+      const pid = readLock(lock);
+      if (pid === undefined) break;
       if (isAlive(pid)) {
         throw new EngineError('busy', `"${url}" is being downloaded by another process (${pid}).`);
       }
@@ -201,6 +203,16 @@ function takeLock(lock: string, url: string): void {
     }
   }
   throw new EngineError('busy', `"${url}" is being downloaded by another process.`);
+}
+
+/** A lock is made first and filled a moment later; one that stays empty is nobody's. */
+const kEmptyLockMs = 10_000;
+
+/** The process in the lock, 0 where it says none; undefined while its owner is about to say it. */
+function readLock(lock: string): number | undefined {
+  const stat = fs.statSync(lock, { throwIfNoEntry: false });
+  if (stat?.size === 0 && Date.now() - stat.mtimeMs < kEmptyLockMs) return undefined;
+  return stat ? Number(fs.readFileSync(lock, 'utf8')) : 0;
 }
 
 function isAlive(pid: number): boolean {

@@ -100,6 +100,16 @@ test('another process at work is named', async () => {
   await expect(downloadModel(url(), folder, options)).rejects.toMatchObject({ code: 'busy' });
 });
 
+test('a lock that another process has made this moment is left to it', async () => {
+  const file = await downloadModel(url(), folder, options);
+  fs.rmSync(file);
+  fs.writeFileSync(`${file}.lock`, '');
+  await expect(downloadModel(url(), folder, options)).rejects.toMatchObject({ code: 'busy' });
+  const long_ago = new Date(Date.now() - 60_000);
+  fs.utimesSync(`${file}.lock`, long_ago, long_ago);
+  expect(await downloadModel(url(), folder, options)).toBe(file);
+});
+
 test('a folder that cannot be written is a storage error that says what to do', async () => {
   const blocked = path.join(folder, 'file');
   fs.writeFileSync(blocked, '');
@@ -115,5 +125,7 @@ test('names', () => {
     'http://h/m-00001-of-00002.gguf?x=1',
     'http://h/m-00002-of-00002.gguf?x=1',
   ]);
-  expect(splitUrls('http://h/m.gguf')).toEqual(['http://h/m.gguf']);
+  for (const whole of ['http://h/m.gguf', 'http://h/m-00001-of-00000.gguf']) {
+    expect(splitUrls(whole)).toEqual([whole]);
+  }
 });

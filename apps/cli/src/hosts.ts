@@ -9,6 +9,7 @@ import { EngineError, toEngineError } from '../../../web/src/api/index.js';
 import { sourceName } from '../../../web/src/storage/source.js';
 import { isErrorCodeName } from '../../../web/src/wasm/error.js';
 import { withTimeout } from '../../../web/src/wasm/platform.js';
+import { splitUrls } from './download.js';
 import { runJob, type Job, type JobEvent, type JobResult, type JobSource } from './job.js';
 import { kRoot } from './models.js';
 import type {} from './page.js';
@@ -30,22 +31,23 @@ export function runOnHost(
   return runJob(job, pathToFileURL(path.join(kWebDist, 'worker.mjs')).href, tell, signal);
 }
 
-interface ServedModel {
+export interface ServedModel {
   /** Below the server's URL. */
   path: string;
-  folders: Record<string, string>;
+  files: Record<string, string>;
   remote: RemoteFile | undefined;
 }
 
-/** The page reads every model from our server, under its own name: those of split files are known. */
-function servedModel(source: JobSource): ServedModel {
+/** The page reads every model from our server, under its own name: its files and nothing beside them. */
+export function servedModel(source: JobSource): ServedModel {
   if (source.kind === 'file') {
+    const files: Record<string, string> = {};
+    for (const file of splitUrls(source.path)) files[`/model/${path.basename(file)}`] = file;
     const name = encodeURIComponent(path.basename(source.path));
-    const folders = { '/model/': path.dirname(source.path) };
-    return { path: `model/${name}`, folders, remote: undefined };
+    return { path: `model/${name}`, files, remote: undefined };
   }
   const name = new URL(source.url).pathname.replace(/^.*\//, '');
-  return { path: `remote/${name}`, folders: {}, remote: { prefix: '/remote/', url: source.url } };
+  return { path: `remote/${name}`, files: {}, remote: { prefix: '/remote/', url: source.url } };
 }
 
 async function runInChromium(
@@ -56,8 +58,8 @@ async function runInChromium(
   const model = servedModel(job.source);
   const server = await startServer({
     port: 0,
-    folders: { '/nonstop/': kWebDist, '/cli/': kCliDist, ...model.folders },
-    files: {},
+    folders: { '/nonstop/': kWebDist, '/cli/': kCliDist },
+    files: model.files,
     remote: model.remote,
   });
   const url = server.url + model.path;
@@ -118,7 +120,18 @@ export function makeProfile(): string {
 
 /** Only after closeChromium: Chromium writes to it until its end. */
 export function removeProfile(profile: string): void {
+  removeSocket(profile);
   fs.rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+}
+
+/** A Chromium that was killed also leaves the folder of its socket; its profile says which. */
+function removeSocket(profile: string): void {
+  try {
+    const folder = path.dirname(fs.readlinkSync(path.join(profile, 'SingletonSocket')));
+    if (path.basename(folder).startsWith('org.chromium.')) fs.rmSync(folder, { recursive: true });
+  } catch {
+    // It has none.
+  }
 }
 
 /** Resolves when Chromium has ended; one that hangs is left to the end of this program. */
@@ -141,7 +154,7 @@ export async function launchChromium(
   }
   try {
     const { chromium } = await import('playwright-core');
-    return await chromium.launchPersistentContext(profile, {
+    const context = await chromium.launchPersistentContext(profile, {
       executablePath,
       headless: true,
       // The page is asked to stop, and closed when it has.
@@ -153,6 +166,11 @@ export async function launchChromium(
         ...(process.env['NONSTOP_CHROMIUM_FLAGS'] ?? '').split(/\s+/).filter((flag) => flag !== ''),
       ],
     });
+    // A program that ends at once (a reader that left, the second Ctrl-C) ends Chromium before this.
+    const remove = () => removeProfile(profile);
+    process.once('exit', remove);
+    context.once('close', () => process.off('exit', remove));
+    return context;
   } catch (cause) {
     const text = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new EngineError('backend_failed', `Chromium did not start (${text}).`, { cause });
