@@ -132,6 +132,8 @@ export class EngineRunner implements Runner {
   }
 
   async #together({ count, tokens }: TogetherCase): Promise<Sample> {
+    // What was measured before has left this engine, and the GPU's clock, at rest.
+    await this.#reply(kSequencePrompt, tokens).result;
     const begin_ms = performance.now();
     const replies = Array.from({ length: count }, () => this.#reply(kSequencePrompt, tokens));
     await Promise.all(replies.map(({ result }) => result));

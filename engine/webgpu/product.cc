@@ -300,8 +300,9 @@ ProductShape ShapeOf(const ProductOp& op) {
   shape.row_space = op.row_space;
   shape.state = op.state;
   shape.uses_subgroups = op.uses_subgroups && op.row_limit <= kMatvecRowLimit;
-  // Where rows are many, more workgroups at a time serve better than more memory.
-  if (!shape.has_many_rows) shape.workgroup_bytes = op.workgroup_bytes;
+  // Where rows are many, or one token's x is little, more workgroups at a time serve better than
+  // more memory.
+  if (!shape.has_many_rows && op.row_limit > 1) shape.workgroup_bytes = op.workgroup_bytes;
   shape.residual_is_apart = op.residual_offset != kNoOffset;
   shape.has_norm = op.norm_offset != kNoOffset;
   shape.eps = shape.has_norm ? op.eps : 0.0f;

@@ -84,7 +84,7 @@ fn multiply_chunk(chunk: u32, token_rows: u32, matrix: u32, row: u32, lane: u32,
   let end = min(begin + CHUNK, BLOCKS);
   for (var block = begin + lane; block < end; block += LANES) {
     for (var t = 0u; t < TOKENS; t++) {
-      if t < token_rows {
+      if TOKENS == 1u || t < token_rows {
         let x_block = staged_block(t, block - begin);
         for (var m = 0u; m < MATRICES; m++) {
           (*sums)[m * TOKENS + t] += product((*blocks)[m], x_block);
@@ -164,7 +164,8 @@ fn matvec(index: u32, local: u32) {
     prepare_x(local);
     fetch_x(0u, local, &x, &norm);
   }
-  let chunk_count = CHUNKS * min(token_rows, 1u);  // CHUNKS, which compilers do not unroll
+  // CHUNKS; of several tokens not as a constant, since some compilers would take long to unroll the loop.
+  let chunk_count = select(CHUNKS * min(token_rows, 1u), CHUNKS, CHUNKS == 1u || TOKENS == 1u);
   for (var chunk = 0u; chunk < chunk_count; chunk++) {
     if chunk > 0u {
       workgroupBarrier();
