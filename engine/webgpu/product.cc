@@ -54,7 +54,8 @@ uint32_t SideBySide(const ProductShape& shape) {
 
 // Places for the sums of a row's lanes, and one that keeps lines in different banks.
 uint32_t LineWidth(const ProductShape& shape, uint32_t lanes) {
-  return (shape.uses_subgroups ? lanes / kLeastSubgroup : lanes) + 1;
+  const bool is_added_in_part = shape.uses_subgroups && shape.row_limit > 1;
+  return (is_added_in_part ? lanes / kLeastSubgroup : lanes) + 1;
 }
 
 // Blocks of x that fit in workgroup memory beside the sums; 0: the sums alone are too large.
@@ -76,7 +77,7 @@ uint32_t FittingChunk(const ProductShape& shape, const MatvecShape& matvec) {
   return DivideRoundUp(blocks, DivideRoundUp(blocks, odd));
 }
 
-// Of 3 to 8 tokens what is read of workgroup memory is the limit: lanes of several rows that read
+// Of 3 to 8 tokens, what is read of workgroup memory is the limit: lanes of several rows that read
 // the same of x share it, so rows have few. Not where parts of x take most of the memory, or where
 // it is small: more rows then cost more than they share.
 uint32_t LanesOfManyTokens(const ProductShape& shape) {
@@ -254,9 +255,9 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
                              KernelConstant::Uint("HAS_NORM", shape.has_norm ? 1 : 0),
                              KernelConstant::Float("EPS", shape.eps),
                          });
-  spec->files.insert(spec->files.end(),
-                     {"matvec", shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
-                      shape.has_norm ? "norm_rms" : "norm_none"});
+  spec->files.insert(spec->files.end(), {matvec.tokens == 1 ? "matvec_one" : "matvec",
+                                         shape.uses_subgroups ? "matvec_subgroups" : "matvec_lanes",
+                                         shape.has_norm ? "norm_rms" : "norm_none"});
   spec->uses_subgroups = shape.uses_subgroups;
   if (shape.kind == ProductKind::kQkv) {
     spec->files.insert(spec->files.end(), {"rows_qkv", "rope", "matvec_qkv"});

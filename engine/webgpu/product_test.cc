@@ -19,7 +19,7 @@ uint32_t ConstantOf(const KernelSource& kernel, const std::string& name) {
   return static_cast<uint32_t>(std::atoi(kernel.wgsl.c_str() + at + name.size() + 9));
 }
 
-// What matvec.wgsl declares, computed from its constants.
+// What matvec.wgsl or matvec_one.wgsl declares, computed from its constants.
 uint32_t WorkgroupBytes(const KernelSource& kernel) {
   const uint32_t tokens = ConstantOf(kernel, "TOKENS"), lanes = ConstantOf(kernel, "LANES");
   const uint32_t workgroup = ConstantOf(kernel, "WORKGROUP");

@@ -1,4 +1,4 @@
-// matvec: products of 1 to 8 token rows with the rows of a matrix, with what comes before (RMSNorm) and after
+// matvec: products of 2 to 8 token rows with the rows of a matrix, with what comes before (RMSNorm) and after
 // (an epilogue) in the same dispatch. A dispatch of a few microseconds is all latency, so what comes from memory
 // is asked for at once: x, the first block of weights, and what the epilogue needs.
 // Layout:   x (TOKENS, COLUMNS); weights in planes (webgpu/weight_layout.h).
@@ -84,7 +84,7 @@ fn multiply_chunk(chunk: u32, token_rows: u32, matrix: u32, row: u32, lane: u32,
   let end = min(begin + CHUNK, BLOCKS);
   for (var block = begin + lane; block < end; block += LANES) {
     for (var t = 0u; t < TOKENS; t++) {
-      if TOKENS == 1u || t < token_rows {
+      if t < token_rows {
         let x_block = staged_block(t, block - begin);
         for (var m = 0u; m < MATRICES; m++) {
           (*sums)[m * TOKENS + t] += product((*blocks)[m], x_block);
@@ -164,8 +164,8 @@ fn matvec(index: u32, local: u32) {
     prepare_x(local);
     fetch_x(0u, local, &x, &norm);
   }
-  // CHUNKS; of several tokens not as a constant, since some compilers would take long to unroll the loop.
-  let chunk_count = select(CHUNKS * min(token_rows, 1u), CHUNKS, CHUNKS == 1u || TOKENS == 1u);
+  // CHUNKS; if it is more than 1 not as a constant, since some compilers would take long to unroll the loop.
+  let chunk_count = select(CHUNKS * min(token_rows, 1u), 1u, CHUNKS == 1u);
   for (var chunk = 0u; chunk < chunk_count; chunk++) {
     if chunk > 0u {
       workgroupBarrier();
@@ -173,12 +173,13 @@ fn matvec(index: u32, local: u32) {
     squared += stage(local, &x, &norm);
     squares[local] = squared;
     workgroupBarrier();
-    if chunk + 1u < CHUNKS {
+    let has_next = chunk + 1u < CHUNKS;
+    if has_next {
       fetch_x(chunk + 1u, local, &x, &norm);
     }
     if has_row {
       multiply_chunk(chunk, token_rows, rows.matrix, row, lane, &blocks, &sums);
-      if (chunk + 1u) * CHUNK + lane < BLOCKS {
+      if has_next && (chunk + 1u) * CHUNK + lane < BLOCKS {
         fetch(rows.matrix, row, (chunk + 1u) * CHUNK + lane, &blocks);
       }
     }
