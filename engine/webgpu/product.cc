@@ -268,7 +268,10 @@ void AddMatvec(const ProductShape& shape, KernelSpec* spec) {
 }
 
 void AddTiles(const ProductShape& shape, KernelSpec* spec) {
-  const uint32_t blocks = shape.workgroup_bytes >= kMuchMemory ? kManyTileBlocks : kTileBlocks;
+  // Few workgroups need more invocations, and more columns at a time.
+  const bool has_memory = shape.workgroup_bytes >= kMuchMemory && !shape.has_many_tiles;
+  const uint32_t blocks = has_memory ? kManyTileBlocks : kTileBlocks;
+  spec->constants.push_back(KernelConstant::Uint("WORKGROUP", shape.has_many_tiles ? 128 : 256));
   spec->constants.push_back(KernelConstant::Uint("TILE_ROWS", TileRows(shape)));
   spec->constants.push_back(KernelConstant::Uint("STEP_BLOCKS", blocks / TileRows(shape)));
   spec->files.push_back("matmul");

@@ -2,24 +2,26 @@
 // (half of them of a gate, half of its up). STEP_BLOCKS blocks of 32 columns of the tile are unpacked once for
 // all tokens; those of the next step are fetched while this one is computed.
 // Layout:   x (tokens, COLUMNS); weights in planes (webgpu/weight_layout.h).
-// Dispatch: (sets of ROWS weight rows, tiles of tokens) workgroups of 256 invocations in two halves, each of which
-//           multiplies half of a step's columns: an invocation has 4 tokens by TILE_ROWS / 16 rows. So a core with
-//           one workgroup has twice as many invocations to go on with. TILE_ROWS * STEP_BLOCKS is 64
-//           or, of memory for 32 KiB, 128.
+// Dispatch: (sets of ROWS weight rows, tiles of tokens) workgroups of 128 invocations, each with 4 tokens by
+//           TILE_ROWS / 16 rows; or, where there are few workgroups, of 256 in two halves, each of which multiplies
+//           half of a step's columns. TILE_ROWS * STEP_BLOCKS is 64 or, with 256 invocations and memory, 128.
 // Params:   as matvec.wgsl. Barriers: two for each step, two to add the halves. Accumulates in f32.
 const HALF = 128u;
+const HALVES = WORKGROUP / HALF;
+const X_FIRST = HALF / 2u * HALVES;  // of the invocations that fetch x
+const X_STAGERS = WORKGROUP - X_FIRST;
 const TILE_TOKENS = 32u;
 const ROWS = TILE_ROWS / MATRICES;
 const ROWS_EACH = TILE_ROWS / 16u;
 const STEPS = (BLOCKS + STEP_BLOCKS - 1u) / STEP_BLOCKS;
 const TILE_BLOCKS = TILE_ROWS * STEP_BLOCKS;
-const X_EACH = 2u * STEP_BLOCKS;  // vec4s of x that an invocation fetches
+const X_EACH = 8u * STEP_BLOCKS * TILE_TOKENS / X_STAGERS;  // vec4s of x that an invocation fetches
 
 // Columns 4 g .. 4 g + 3 of the step, at (g, token) and (g, matrix, row).
 var<workgroup> xs: array<vec4<f32>, 8u * STEP_BLOCKS * TILE_TOKENS>;
 var<workgroup> ws: array<vec4<f32>, 8u * STEP_BLOCKS * TILE_ROWS>;
 
-// What an invocation holds of the next step: those of one half some of x, TILE_BLOCKS of the other a block of weights.
+// What an invocation holds of the next step: those of one half some of x, TILE_BLOCKS of the others a block of weights.
 var<private> next_weights: Block;
 var<private> next_x: array<vec4<f32>, X_EACH>;
 
@@ -55,7 +57,7 @@ fn stage_weights(local: u32) {
 
 fn fetch_x(first_token: u32, step: u32, i: u32) {
   for (var k = 0u; k < X_EACH; k++) {
-    let at = i + HALF * k;
+    let at = i + X_STAGERS * k;
     let token = first_token + at / (8u * STEP_BLOCKS);
     next_x[k] = vec4<f32>();
     if token < run_rows() {
@@ -65,21 +67,21 @@ fn fetch_x(first_token: u32, step: u32, i: u32) {
 }
 fn stage_x(i: u32) {
   for (var k = 0u; k < X_EACH; k++) {
-    let at = i + HALF * k;
+    let at = i + X_STAGERS * k;
     xs[x_at(at % (8u * STEP_BLOCKS), at / (8u * STEP_BLOCKS))] = next_x[k];
   }
 }
 
 fn fetch(rows: RowSet, first_token: u32, step: u32, local: u32) {
-  if local >= HALF {
-    fetch_x(first_token, step, local - HALF);
+  if local >= X_FIRST {
+    fetch_x(first_token, step, local - X_FIRST);
   } else if local < TILE_BLOCKS {
     fetch_weights(rows, step, local);
   }
 }
 fn stage(local: u32) {
-  if local >= HALF {
-    stage_x(local - HALF);
+  if local >= X_FIRST {
+    stage_x(local - X_FIRST);
   } else if local < TILE_BLOCKS {
     stage_weights(local);
   }
@@ -126,7 +128,7 @@ fn matmul(row_tile: u32, token_tile: u32, local: u32) {
     if step + 1u < STEPS {
       fetch(rows, first_token, step + 1u, local);
     }
-    for (var i = 0u; i < 4u * STEP_BLOCKS; i++) {
+    for (var i = 0u; i < 8u * STEP_BLOCKS / HALVES; i++) {
       let g = half * 4u * STEP_BLOCKS + i;
       let w = g * TILE_ROWS + w_place;
       let a = ws[w];
@@ -143,24 +145,31 @@ fn matmul(row_tile: u32, token_tile: u32, local: u32) {
       sums3 += dots(xs[x_at(g, x_place + 24u)], a, b, c, d);
     }
   }
-  let at = local % HALF;
-  workgroupBarrier();
-  if half == 1u {
-    ws[at] = sums0;
-    ws[at + HALF] = sums1;
-    ws[at + 2u * HALF] = sums2;
-    ws[at + 3u * HALF] = sums3;
+  if HALVES == 2u {
+    let at = local % HALF;
+    workgroupBarrier();
+    if half == 1u {
+      ws[at] = sums0;
+      ws[at + HALF] = sums1;
+      ws[at + 2u * HALF] = sums2;
+      ws[at + 3u * HALF] = sums3;
+    }
+    workgroupBarrier();
+    if half == 1u {
+      return;
+    }
+    sums0 += ws[at];
+    sums1 += ws[at + HALF];
+    sums2 += ws[at + 2u * HALF];
+    sums3 += ws[at + 3u * HALF];
   }
-  workgroupBarrier();
-  if half == 0u {
-    store_sums(rows, first_token + x_place, local, sums0 + ws[at]);
-    store_sums(rows, first_token + x_place + 8u, local, sums1 + ws[at + HALF]);
-    store_sums(rows, first_token + x_place + 16u, local, sums2 + ws[at + 2u * HALF]);
-    store_sums(rows, first_token + x_place + 24u, local, sums3 + ws[at + 3u * HALF]);
-  }
+  store_sums(rows, first_token + x_place, local, sums0);
+  store_sums(rows, first_token + x_place + 8u, local, sums1);
+  store_sums(rows, first_token + x_place + 16u, local, sums2);
+  store_sums(rows, first_token + x_place + 24u, local, sums3);
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   if is_stopped() {
     return;
