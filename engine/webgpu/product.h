@@ -1,6 +1,6 @@
 // Products on the GPU: from an op with its matrices to kernels, what they bind, their parameters
-// and their workgroups. 1 to 8 token rows go to matvec*.wgsl, which norm the rows themselves and, for
-// QKV, rotates and writes the cache; more rows go to the tiles of matmul.wgsl.
+// and their workgroups. 1 to 8 token rows go to matvec*.wgsl, which norm the rows themselves and
+// for QKV rotate and write the cache; more rows go to the tiles of matmul.wgsl.
 // Bindings are KernelSource's, in order: activations read (x; a second arena where the residual is
 // not in place), activations read_write (y), windows of weights, vectors, cache, state, params.
 #pragma once
