@@ -14,7 +14,9 @@ import {
 } from '../wasm/abi.gen.js';
 import { EngineError, toEngineError } from '../wasm/error.js';
 import type { LinearMemory } from '../wasm/memory.js';
+import { isNode } from '../wasm/platform.js';
 import { GpuCounter } from './counters.js';
+import { Nudger } from './nudger.js';
 import { ReadbackRing, type Readback } from './readback.js';
 import { UploadGate } from './upload_gate.js';
 
@@ -53,12 +55,15 @@ export class GpuPlayer {
   readonly #reports: GpuReports;
   readonly #gate: UploadGate;
   readonly #ring: ReadbackRing;
+  readonly #nudger: Nudger;
   readonly #buffers: (GPUBuffer | undefined)[] = [];
   readonly #pipelines: Pipeline[] = [];
   readonly #groups: (GPUBindGroup | undefined)[] = [];
   /** What is under way and will be reported. */
   readonly #pending = new Set<Promise<void>>();
   #waiting: (() => void)[] = [];
+  /** Submissions whose read-backs are awaited. */
+  #awaited_count = 0;
   #words: Uint32Array = new Uint32Array(0);
   #failure: EngineError | undefined;
   #is_closed = false;
@@ -70,6 +75,7 @@ export class GpuPlayer {
     this.#reports = reports;
     this.#gate = new UploadGate(device.queue, kMaxUploadBytes);
     this.#ring = new ReadbackRing(device, memory);
+    this.#nudger = new Nudger(device.queue, () => this.#isLastAwaited());
     device.addEventListener('uncapturederror', this.#onUncaptured);
     void device.lost.then(({ reason, message }) => {
       this.#fail(
@@ -289,6 +295,11 @@ export class GpuPlayer {
     if (read) this.#track(this.#finish(ticket, read));
   }
 
+  /** What follows the last submission but one makes the browser look at it. */
+  #isLastAwaited(): boolean {
+    return !isNode && this.#awaited_count === 1 && !this.#failure && !this.#is_closed;
+  }
+
   /** One pass. The list is read where it lies, a dynamic offset too. */
   #encode(encoder: GPUCommandEncoder, at: number, count: number): void {
     if (this.#words.buffer !== this.#memory.view.buffer) {
@@ -330,7 +341,14 @@ export class GpuPlayer {
   }
 
   async #finish(ticket: number, read: () => Promise<void>): Promise<void> {
-    await read();
+    this.#awaited_count += 1;
+    this.#nudger.begin();
+    try {
+      await read();
+    } finally {
+      this.#awaited_count -= 1;
+    }
+    this.#nudger.begin();
     this.counter.endTicket(ticket);
     this.#tell(() => this.#reports.ticketDone(ticket));
   }
