@@ -239,7 +239,7 @@ describe('the command line', { concurrency: 2 }, () => {
       'context_overflow',
       /\(40\).*\(32\)/,
     ));
-  test('WebGPU is not there yet', () =>
+  test('a GPU where there is none', () =>
     fails(['hi', '--device', 'webgpu', ...tiny], 'backend_failed', /WebGPU/));
   test('a system message without a template', () =>
     fails(['hi', '--system', 'x', ...tiny], 'no_template', /no chat template/));
