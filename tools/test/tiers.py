@@ -21,8 +21,11 @@ MODULE_LIMIT_BYTES = 300_000
 GOLDEN_FILTER = "Golden*"
 
 
-# Shapes of attention that are left to --full: lavapipe compiles for seconds at each of their kernels.
-SLOW_ATTENTION = "4x2x96|3x1x512|6x6x8|2x1x20|4x2x128"
+# Cases that are left to --full: lavapipe compiles for seconds at each of their kernels.
+SLOW_KERNELS = (
+    "attention .*(4x2x96|3x1x512|6x6x8|2x1x20|4x2x128)"
+    "|product (parts F32|gate up Q4_K|long .*, [24] of|qkv, partial, biases)"
+)
 
 
 def tracked(*patterns):
@@ -155,7 +158,7 @@ def gpu(full):
     for size in sizes if written.ok else ():
         command = [NODE24, "tests/gpu/run_cases.mjs", folder, "--failures"]
         if not full:
-            command.append(f"--filter=^(?!attention .*({SLOW_ATTENTION}))")
+            command.append(f"--filter=^(?!{SLOW_KERNELS})")
         counts += of_kernel_cases(run([*command, f"--subgroup-size={size}"], 900))
     return counts + stories("gpu", full, 1200 if full else 600)
 
