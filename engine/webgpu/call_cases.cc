@@ -68,7 +68,9 @@ CaseBatch::CaseBatch(std::vector<BatchRow> rows, std::vector<uint32_t> output_ro
     layout_.shape.max_pages =
         std::max<uint32_t>(layout_.shape.max_pages, static_cast<uint32_t>(need) + 1);
   }
-  layout_.shape.max_rows = row_count() + 1;
+  // More than there are, and the same for most cases: kernels are compiled for these.
+  layout_.shape.max_pages = RoundUp(layout_.shape.max_pages, 11u);
+  layout_.shape.max_rows = RoundUp(row_count() + 1, 75u);
   layout_.max_sequence_count = static_cast<uint32_t>(pages_.size());
 }
 
