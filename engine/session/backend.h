@@ -64,10 +64,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual uint32_t prefill_row_count() const = 0;  // most rows of one prefill run
-  virtual uint32_t prefill_sequence_count() const {
-    return 1;
-  }  // most sequences of one prefill run
-  virtual uint32_t decode_row_count() const = 0;  // most sequences of one decode run
+  virtual uint32_t decode_row_count() const = 0;   // most sequences of one decode run
+  // Most sequences of one prefill run.
+  virtual uint32_t prefill_sequence_count() const { return 1; }
   // Makes the pages' memory exist. Before Begin, for every page that the batch touches.
   virtual Status PreparePages(std::span<const uint32_t> pages) = 0;
   // Whether runs may begin, or why they never will. False: the GPU is still compiling; to

@@ -219,6 +219,16 @@ class ReplyRunTest : public testing::Test {
   }
 
   cpu::Pool pool_;
+  void ExpectSameTogether(const std::vector<RequestOptions>& requests) {
+    std::vector<uint32_t> ids;
+    for (const RequestOptions& request : requests) ids.push_back(*ahead_->engine().Start(request));
+    Drain(*ahead_);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      ExpectSame(ahead_->sink().replies[ids[i]], plain_->Run(requests[i]),
+                 "request " + std::to_string(i));
+    }
+  }
+
   AheadBackend* backend_ = nullptr;
   std::unique_ptr<TestEngine> plain_;
   std::unique_ptr<TestEngine> ahead_;
@@ -292,13 +302,7 @@ TEST_F(ReplyRunTest, ServesManyTogether) {
   requests[3].biases = {{11, 2.0f}};
   requests[5].top_logprobs = 3;
   requests[6].forced = {5, 6, 7};
-  std::vector<uint32_t> ids;
-  for (const RequestOptions& request : requests) ids.push_back(*ahead_->engine().Start(request));
-  Drain(*ahead_);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    ExpectSame(ahead_->sink().replies[ids[i]], plain_->Run(requests[i]),
-               "request " + std::to_string(i));
-  }
+  ExpectSameTogether(requests);
 }
 
 // Prompts that fill a run of 64 rows together, are cut by its end, or end in the next one.
@@ -308,13 +312,7 @@ TEST_F(ReplyRunTest, TakesPromptsInTogether) {
   for (uint32_t count : {20u, 9u, 35u, 100u, 1u, 60u, 4u}) {
     requests.push_back(Request(count, 12, count));
   }
-  std::vector<uint32_t> ids;
-  for (const RequestOptions& request : requests) ids.push_back(*ahead_->engine().Start(request));
-  Drain(*ahead_);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    ExpectSame(ahead_->sink().replies[ids[i]], plain_->Run(requests[i]),
-               "request " + std::to_string(i));
-  }
+  ExpectSameTogether(requests);
   // 20 + 9 + 35; then 100 by itself, its end with those that have come since.
   const std::vector<size_t>& counts = backend_->prompt_counts();
   ASSERT_GE(counts.size(), 3u);

@@ -165,6 +165,11 @@ void AddSubgroups(CaseWriter& writer) {
   test.row_counts = {37, 37};
   test.column_count = 576;
   AddProduct(writer, test);
+  // Of several tokens: rows of x in one chunk and in several.
+  test.row_limit = 8;
+  test.tokens = 7;
+  AddProduct(writer, test);
+  test.row_limit = test.tokens = 1;
   test.name = "subgroups, qkv";
   test.kind = ProductKind::kQkv;
   test.dtypes = {DType::kQ4_K, DType::kQ4_K, DType::kQ6_K};
@@ -173,17 +178,8 @@ void AddSubgroups(CaseWriter& writer) {
   test.head_dim = 32;
   test.rotated_dim = 32;
   AddProduct(writer, test);
-  // Of several tokens: rows of x in one chunk and in several.
   test.row_limit = 4;
   test.tokens = 3;
-  AddProduct(writer, test);
-  test.name = "subgroups, gate and up";
-  test.kind = ProductKind::kGateUp;
-  test.dtypes = {DType::kQ4_1, DType::kQ4_1};
-  test.row_counts = {37, 37};
-  test.column_count = 576;
-  test.row_limit = 8;
-  test.tokens = 7;
   AddProduct(writer, test);
   test.name = "subgroups, add";
   test.kind = ProductKind::kAdd;
@@ -191,6 +187,7 @@ void AddSubgroups(CaseWriter& writer) {
   test.row_counts = {37};
   test.column_count = 1536;
   test.has_norm = false;
+  test.row_limit = 8;
   test.tokens = 6;
   AddProduct(writer, test);
   test.row_limit = test.tokens = 2;
