@@ -6,6 +6,7 @@ namespace nonstop::cpu {
 namespace {
 
 const KernelSet* ChooseKernels(const CpuBackendOptions& options) {
+  if (options.kernels != nullptr) return options.kernels;
   if (options.uses_reference) return &kReferenceKernels;
   return PairDotsAreFaster() ? &kGenericPairKernels : &kGenericKernels;
 }

@@ -16,6 +16,7 @@ struct CpuBackendOptions {
   KvType kv_type = KvType::kF16;
   uint32_t thread_count = 1;
   uint32_t context_length = 0;
+  const KernelSet* kernels = nullptr;  // in place of the chosen ones: what other engines compute
 };
 
 class CpuBackend final : public Backend {

@@ -72,12 +72,14 @@ class ReplySink final : public RequestSink {
   uint32_t progress_count = 0;
 };
 
-inline std::unique_ptr<BackendFactory> MakeCpuFactory(cpu::Pool* pool,
-                                                      const EngineOptions& options) {
+// `kernels`: in place of those that the options choose.
+inline std::unique_ptr<BackendFactory> MakeCpuFactory(cpu::Pool* pool, const EngineOptions& options,
+                                                      const cpu::KernelSet* kernels = nullptr) {
   return std::make_unique<cpu::CpuBackendFactory>(
       pool, cpu::CpuBackendOptions{.uses_reference = options.uses_reference,
                                    .activation = options.activation,
-                                   .thread_count = options.thread_count});
+                                   .thread_count = options.thread_count,
+                                   .kernels = kernels});
 }
 
 class TestEngine {
