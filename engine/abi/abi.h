@@ -169,6 +169,8 @@ struct NsGpuAdapter {
   uint32_t architecture_size;
   uint32_t description_ptr;
   uint32_t description_size;
+  uint32_t subgroup_min_size;  // lanes; 0: not known
+  uint32_t subgroup_max_size;
 };
 
 struct NsGpuBinding {

@@ -43,6 +43,7 @@ Result<GpuAdapter> ReadAdapter(uint32_t adapter_ptr) {
   }
   adapter.has_f16 = Has(given.features, NsGpuFeature::kF16);
   adapter.has_subgroups = Has(given.features, NsGpuFeature::kSubgroups);
+  if (given.subgroup_min_size != 0) adapter.subgroup_min_size = given.subgroup_min_size;
   adapter.is_fallback = Has(given.features, NsGpuFeature::kFallback);
   return adapter;
 }

@@ -34,6 +34,7 @@ struct GpuAdapter {
   GpuLimits limits;
   bool has_f16 = false;
   bool has_subgroups = false;
+  uint32_t subgroup_min_size = 4;
   bool is_fallback = false;  // a software adapter
 };
 
@@ -61,6 +62,7 @@ struct GpuPipelineSource {
   std::string_view name;
   std::string_view wgsl;
   std::span<const GpuAccess> bindings;
+  bool is_optional = false;  // should it fail, nothing else does
 };
 
 // Bytes to be copied to linear memory once the submission's dispatches have run.

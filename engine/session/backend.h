@@ -26,6 +26,7 @@ struct BackendStats {
   uint32_t dispatches_per_token = 0;
   uint32_t barriers_per_token = 0;
   uint32_t thread_count = 1;
+  bool is_resident = false;  // one sequence is decoded by the resident plan
 };
 
 enum class WorkStatus : uint8_t { kDone, kMoreWork, kWaitGpu };
@@ -71,7 +72,7 @@ class Backend {
   virtual Status PreparePages(std::span<const uint32_t> pages) = 0;
   // Whether runs may begin, or why they never will. False: the GPU is still compiling; to
   // be asked again when it has reported.
-  virtual Result<bool> IsReady() { return true; }
+  virtual Result<bool> IsReady(const Clock&) { return true; }
   // Starts a run. The batch's spans stay valid until Work has returned kDone or an error.
   virtual void Begin(Phase phase, const Batch& batch) = 0;
   // Goes on with the run until it is complete, the clock has passed `deadline_us`, or a GPU is to
@@ -84,11 +85,15 @@ class Backend {
   virtual ReplyRun* reply_run() { return nullptr; }
 };
 
+// Whether a backend may decode with the resident plan, if it has one.
+enum class ResidentUse : uint8_t { kAuto, kNever, kAlways };
+
 struct BackendOptions {
   uint32_t context_length = 0;  // of one sequence
   uint32_t max_sequence_count = 1;
   bool kv_is_f32 = false;
   std::vector<TokenId> end_tokens;
+  ResidentUse resident = ResidentUse::kAuto;
 };
 
 // Of one kind of backend: where its weights go, and then the backend over them.

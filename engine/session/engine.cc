@@ -29,6 +29,16 @@ Result<const PlanInfo*> FindPlanOrError(std::string_view name) {
                    Printable(name).c_str(), names.c_str());
 }
 
+// What the graph's passes are for a plan; how its steps are run is the backend's.
+std::string_view GraphPlanName(std::string_view plan_name) {
+  return plan_name == "auto" || plan_name == "resident" ? "fused" : plan_name;
+}
+
+ResidentUse ResidentUseOf(std::string_view plan_name) {
+  if (plan_name == "auto") return ResidentUse::kAuto;
+  return plan_name == "resident" ? ResidentUse::kAlways : ResidentUse::kNever;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options, const Clock* clock,
@@ -39,7 +49,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options, con
   TRY(CheckRange("threads", checked.thread_count, 1, kMaxThreadCount));
   TRY(CheckRange("prefill chunk", checked.prefill_chunk, 1, kMaxPrefillChunk));
   TRY(CheckRange("sequences", checked.max_sequence_count, 1, kMaxSequenceCount));
-  TRY(FindPlanOrError(checked.plan_name));
+  TRY(FindPlanOrError(GraphPlanName(checked.plan_name)));
   return std::unique_ptr<Engine>(new Engine(checked, clock, sink, std::move(factory)));
 }
 
@@ -47,8 +57,9 @@ uint32_t Engine::context_length() const {
   return options_.context_length == 0 ? spec_.context_length : options_.context_length;
 }
 
-Result<Plan> Engine::BuildPlan(std::string_view plan_name, Phase phase,
+Result<Plan> Engine::BuildPlan(std::string_view wanted, Phase phase,
                                const PlanLimits& limits) const {
+  const std::string_view plan_name = GraphPlanName(wanted);
   ASSIGN_OR_RETURN(const PlanInfo* info, FindPlanOrError(plan_name));
   ASSIGN_OR_RETURN(Graph graph, BuildGraph(*loader_.files(), spec_, phase));
   TRY(RunPasses(*info, &graph));
@@ -101,12 +112,12 @@ Status Engine::FinishLoading() {
   }
   TRY(ApplyRopeFactorTensor());
   const std::span<const TokenId> end_tokens = tokenizer_->end_tokens();
-  ASSIGN_OR_RETURN(backend_,
-                   factory_->Create(prefill_plan_, decode_plan_, spec_,
-                                    {.context_length = context_length(),
-                                     .max_sequence_count = options_.max_sequence_count,
-                                     .kv_is_f32 = options_.kv_type == cpu::KvType::kF32,
-                                     .end_tokens = {end_tokens.begin(), end_tokens.end()}}));
+  ASSIGN_OR_RETURN(backend_, factory_->Create(prefill_plan_, decode_plan_, spec_,
+                                              {.context_length = context_length(),
+                                               .max_sequence_count = options_.max_sequence_count,
+                                               .kv_is_f32 = options_.kv_type == cpu::KvType::kF32,
+                                               .end_tokens = {end_tokens.begin(), end_tokens.end()},
+                                               .resident = ResidentUseOf(options_.plan_name)}));
   scheduler_ = std::make_unique<Scheduler>(
       backend_.get(), tokenizer_.get(), &sink_, &clock_,
       SchedulerOptions{.context_length = context_length(),
@@ -186,7 +197,7 @@ std::string Engine::InfoJson() const {
   JsonWriter json;
   json.BeginObject();
   json.Key("backend").String(factory_->name());
-  json.Key("plan").String(options_.plan_name);
+  json.Key("plan").String(now.is_resident ? "resident" : GraphPlanName(options_.plan_name));
   json.Key("kv").String(options_.kv_type == cpu::KvType::kF16 ? "f16" : "f32");
   json.Key("activations").String(options_.activation == cpu::ActivationType::kQ8 ? "q8" : "f32");
   json.Key("threads").Int(options_.thread_count);

@@ -23,7 +23,9 @@ struct EngineOptions {
   uint32_t prefill_chunk = 0;  // 0: as the backend wants it
   cpu::KvType kv_type = cpu::KvType::kF16;
   cpu::ActivationType activation = cpu::ActivationType::kQ8;
-  std::string plan_name = "fused";
+  // "auto": "fused", and for one sequence the resident plan where the backend has it and it serves.
+  // "resident": that plan in any case.
+  std::string plan_name = "auto";
 };
 
 enum class PlanDump : uint8_t { kGraph, kSteps, kMemory };

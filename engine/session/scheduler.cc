@@ -64,7 +64,7 @@ void Scheduler::Cancel(uint32_t request_id) {
 }
 
 PumpStatus Scheduler::Pump(double deadline_us) {
-  const Result<bool> is_ready = backend_.IsReady();
+  const Result<bool> is_ready = backend_.IsReady(clock_);
   if (!is_ready.ok()) FailAll(is_ready.error());
   if (is_ready.ok() && !*is_ready) return PumpStatus::kWaitGpu;
   do {

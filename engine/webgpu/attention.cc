@@ -108,7 +108,7 @@ KernelCall MakeDecodeAttentionCall(const AttentionOp& op, uint32_t row_limit) {
   if (op.rows) {
     spec.bindings.insert(spec.bindings.end(), {kVectors, kCacheOut4});
     spec.files.insert(spec.files.end(),
-                      {"rope", "rope_pairs", "head_rows", "half", "attention_rope"});
+                      {"rope", "rope_pairs", "head_rows", "half", "kv_write8", "attention_rope"});
   } else {
     spec.bindings.push_back(kCacheIn4);
     spec.files.push_back("attention_query");

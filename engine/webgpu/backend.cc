@@ -16,7 +16,8 @@ constexpr uint32_t kDecodeRowLimits[] = {1, 2, 4, 8};
 constexpr double kAheadUs = 6000.0;
 constexpr uint32_t kMostWorkgroupBytes = 32'768;
 constexpr uint32_t kFirstStepCount = 4;  // until a step has been measured
-constexpr uint32_t kLeastSteps = 2;      // one that runs, one that follows it
+constexpr uint32_t kMostResidentFailures = 3;
+constexpr uint32_t kLeastSteps = 2;  // one that runs, one that follows it
 
 }  // namespace
 
@@ -27,7 +28,7 @@ Result<std::unique_ptr<WebGpuBackend>> WebGpuBackend::Create(Gpu* gpu, GpuWeight
                                                              const BackendOptions& options) {
   auto backend = std::unique_ptr<WebGpuBackend>(new WebGpuBackend(gpu, weights, prefill, decode));
   TRY(backend->CreateModel(spec, options));
-  TRY(backend->CreatePrograms());
+  TRY(backend->CreatePrograms(options));
   return backend;
 }
 
@@ -53,6 +54,7 @@ Status WebGpuBackend::CreateModel(const ModelSpec& spec, const BackendOptions& o
                                  .max_pages = max_pages},
                        .max_sequence_count = options.max_sequence_count},
             .uses_subgroups = gpu_.adapter().has_subgroups,
+            .subgroup_min_size = gpu_.adapter().subgroup_min_size,
             // More would leave a GPU's core with too few workgroups.
             .workgroup_bytes =
                 std::min(gpu_.adapter().limits.max_workgroup_storage_bytes, kMostWorkgroupBytes)};
@@ -64,7 +66,7 @@ Status WebGpuBackend::CreateModel(const ModelSpec& spec, const BackendOptions& o
   return {};
 }
 
-Status WebGpuBackend::CreatePrograms() {
+Status WebGpuBackend::CreatePrograms(const BackendOptions& options) {
   ASSIGN_OR_RETURN(prefill_arenas_, GpuArenas::Create(&gpu_, prefill_plan_));
   ASSIGN_OR_RETURN(decode_arenas_, GpuArenas::Create(&gpu_, decode_plan_));
   std::vector<uint32_t> words;
@@ -79,6 +81,7 @@ Status WebGpuBackend::CreatePrograms() {
     decode_.push_back(std::move(program));
     if (row_limit >= most) break;
   }
+  TRY(CreateResident(options, &words));
   pipelines_->DropText();
   // Of all rows that any run wants, since read-backs under way, those of dropped runs too, point
   // there.
@@ -88,6 +91,26 @@ Status WebGpuBackend::CreatePrograms() {
   return CreateParams(words);
 }
 
+Status WebGpuBackend::CreateResident(const BackendOptions& options, std::vector<uint32_t>* params) {
+  const bool is_software = gpu_.adapter().is_fallback;
+  if (options.resident == ResidentUse::kNever) return {};
+  if (options.resident == ResidentUse::kAuto && is_software) return {};
+  ASSIGN_OR_RETURN(resident_, GpuProgram::CreateResident(model_, decode_plan_, decode_arenas_.get(),
+                                                         pipelines_.get(), params));
+  if (options.resident == ResidentUse::kAuto) {
+    if (resident_) {
+      trial_ = std::make_unique<ResidentTrial>(model_, decode_plan_, *decode_arenas_,
+                                               decode_.front().get(), resident_.get());
+    }
+  } else if (!resident_) {
+    return MakeError(ErrorCode::kBackendFailed,
+                     "The resident plan does not serve this model on this GPU.");
+  } else if (is_software) {
+    resident_->SetResidentWorkgroups(1);  // which need not wait for any other
+  }
+  return {};
+}
+
 // The parameters of all programs, written once.
 Status WebGpuBackend::CreateParams(const std::vector<uint32_t>& words) {
   ASSIGN_OR_RETURN(params_,
@@ -95,12 +118,14 @@ Status WebGpuBackend::CreateParams(const std::vector<uint32_t>& words) {
   TRY(gpu_.Upload(params_, 0, std::as_bytes(std::span(words))));
   TRY(prefill_->Bind(params_));
   for (const auto& program : decode_) TRY(program->Bind(params_));
+  if (resident_) TRY(resident_->Bind(params_));
   return BindCache();
 }
 
 Status WebGpuBackend::BindCache() {
   TRY(prefill_->BindCache(params_));
   for (const auto& program : decode_) TRY(program->BindCache(params_));
+  if (resident_) TRY(resident_->BindCache(params_));
   return {};
 }
 
@@ -111,14 +136,27 @@ Status WebGpuBackend::PreparePages(std::span<const uint32_t> pages) {
   return has_moved ? BindCache() : Status();
 }
 
-Result<bool> WebGpuBackend::IsReady() {
+Result<bool> WebGpuBackend::IsReady(const Clock& clock) {
   if (is_ready_) return true;
   TRY(gpu_.status());
   ASSIGN_OR_RETURN(const bool are_packed, weights_.PackPending());
   ASSIGN_OR_RETURN(const bool are_ready, pipelines_->AreReady());
-  is_ready_ = are_packed && are_ready &&
-              gpu_.pipeline_state(cache_->copy_pipeline()) == GpuPipelineState::kReady;
-  return is_ready_;
+  if (!are_packed || !are_ready ||
+      gpu_.pipeline_state(cache_->copy_pipeline()) != GpuPipelineState::kReady) {
+    return false;
+  }
+  if (resident_ && !resident_->HasPipelines()) {
+    trial_.reset();
+    resident_.reset();
+  }
+  if (trial_) {
+    ASSIGN_OR_RETURN(const bool is_over, trial_->Advance(clock));
+    if (!is_over) return false;
+    if (!trial_->serves()) resident_.reset();
+    trial_.reset();
+  }
+  is_ready_ = true;
+  return true;
 }
 
 void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
@@ -187,6 +225,7 @@ Status WebGpuBackend::BeginReplies(const Batch& batch, std::span<const ReplyStat
   Begin(Phase::kDecode, batch);
   EncodeReplies(model_.layout, replies, end_tokens_, &state_words_);
   is_reply_run_ = true;
+  if (resident_ && row_count_ == 1) running_ = resident_.get();
   taken_count_ = queued_count_;  // what is under way yet is dropped
   run_taken_count_ = 0;
   chosen_.assign(row_count_, kNoToken);
@@ -255,9 +294,20 @@ WorkStatus WebGpuBackend::TakeStep(double now_us) {
     chosen_[i] = is_chosen ? static_cast<TokenId>(record[RecordLayout::kToken]) : kNoToken;
     ++next_index_[i];
   }
+  if (resident_ && running_ == resident_.get() && slot.words[RecordLayout::kNeedsHost] != 0) {
+    CountResidentFailure();
+  }
   ++taken_count_;
   MeasureStep(now_us);
   return WorkStatus::kDone;
+}
+
+// The host chooses by the chain's logits what was not chosen here, for whatever reason. That may be
+// once in a while because of the logits themselves; if not, the resident plan works no more.
+void WebGpuBackend::CountResidentFailure() {
+  if (++resident_failure_count_ < kMostResidentFailures) return;
+  resident_.reset();
+  running_ = decode_.front().get();
 }
 
 // Several steps may be seen at once, so the whole run is looked at.
@@ -282,6 +332,7 @@ BackendStats WebGpuBackend::stats() const {
   stats.activation_bytes = prefill_arenas_->size_bytes() + decode_arenas_->size_bytes();
   stats.gpu_bytes = stats.weight_bytes + stats.kv_bytes + stats.activation_bytes;
   stats.dispatches_per_token = dispatches_per_token_;
+  stats.is_resident = resident_ != nullptr && !trial_;
   return stats;
 }
 

@@ -11,6 +11,7 @@
 #include "session/backend.h"
 #include "webgpu/gpu_model.h"
 #include "webgpu/lowering.h"
+#include "webgpu/resident_trial.h"
 
 namespace nonstop {
 
@@ -27,7 +28,7 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   uint32_t prefill_sequence_count() const override { return prefill_plan_.limits.output_rows; }
   uint32_t decode_row_count() const override { return decode_plan_.limits.token_rows; }
   Status PreparePages(std::span<const uint32_t> pages) override;
-  Result<bool> IsReady() override;
+  Result<bool> IsReady(const Clock& clock) override;
   void Begin(Phase phase, const Batch& batch) override;
   Result<WorkStatus> Work(const Clock& clock, double deadline_us) override;
   std::span<const float> Logits(uint32_t output_row) const override;
@@ -56,7 +57,9 @@ class WebGpuBackend final : public Backend, public ReplyRun {
       : gpu_(*gpu), weights_(*weights), prefill_plan_(prefill), decode_plan_(decode) {}
 
   Status CreateModel(const ModelSpec& spec, const BackendOptions& options);
-  Status CreatePrograms();
+  Status CreateResident(const BackendOptions& options, std::vector<uint32_t>* params);
+  void CountResidentFailure();
+  Status CreatePrograms(const BackendOptions& options);
   Status CreateParams(const std::vector<uint32_t>& words);
   Status BindCache();
   Status Submit();
@@ -76,6 +79,10 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   std::unique_ptr<GpuArenas> decode_arenas_;
   std::unique_ptr<GpuProgram> prefill_;
   std::vector<std::unique_ptr<GpuProgram>> decode_;  // by row limit, ascending
+  // For one row, until it turns out not to serve.
+  std::unique_ptr<GpuProgram> resident_;
+  std::unique_ptr<ResidentTrial> trial_;  // until it is over
+  uint32_t resident_failure_count_ = 0;
   GpuBufferId params_ = kNoBuffer;
   std::vector<TokenId> end_tokens_;
   bool is_ready_ = false;  // what is compiled stays so

@@ -8,12 +8,12 @@
 
 namespace nonstop {
 
-Result<GpuPipelineId> PipelineSet::Get(const KernelSource& source) {
+Result<GpuPipelineId> PipelineSet::Get(const KernelSource& source, bool is_optional) {
   for (const Entry& entry : pipelines_) {
     if (entry.wgsl == source.wgsl) return entry.id;
   }
-  ASSIGN_OR_RETURN(const GpuPipelineId id, gpu_.CreatePipeline(source.pipeline()));
-  pipelines_.push_back({source.name, source.wgsl, id});
+  ASSIGN_OR_RETURN(const GpuPipelineId id, gpu_.CreatePipeline(source.pipeline(is_optional)));
+  pipelines_.push_back({source.name, source.wgsl, id, is_optional});
   return id;
 }
 
@@ -24,7 +24,7 @@ void PipelineSet::DropText() {
 Result<bool> PipelineSet::AreReady() const {
   for (const Entry& entry : pipelines_) {
     const GpuPipelineState state = gpu_.pipeline_state(entry.id);
-    if (state == GpuPipelineState::kFailed) {
+    if (state == GpuPipelineState::kFailed && !entry.is_optional) {
       return MakeError(ErrorCode::kBackendFailed, "GPU kernel \"%s\" did not compile.",
                        entry.name.c_str());
     }
@@ -102,7 +102,8 @@ Result<std::unique_ptr<GpuArenas>> GpuArenas::Create(Gpu* gpu, const Plan& plan)
 
 GpuArenas::~GpuArenas() {
   for (const Buffer& buffer : arenas_) Destroy(buffer);
-  for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &parts_, &best_}) Destroy(*buffer);
+  for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &parts_, &best_, &relay_})
+    Destroy(*buffer);
 }
 
 void GpuArenas::Destroy(const Buffer& buffer) {
@@ -113,7 +114,7 @@ uint64_t GpuArenas::SizeBytesOf(GpuBufferId buffer) const {
   for (const Buffer& arena : arenas_) {
     if (arena.buffer == buffer) return arena.size_bytes;
   }
-  for (const Buffer* other : {&normed_rows_, &qkv_rows_, &parts_, &best_}) {
+  for (const Buffer* other : {&normed_rows_, &qkv_rows_, &parts_, &best_, &relay_}) {
     if (other->buffer == buffer) return other->size_bytes;
   }
   CHECK(!"no such arena");
@@ -121,8 +122,8 @@ uint64_t GpuArenas::SizeBytesOf(GpuBufferId buffer) const {
 }
 
 uint64_t GpuArenas::size_bytes() const {
-  uint64_t sum =
-      normed_rows_.size_bytes + qkv_rows_.size_bytes + parts_.size_bytes + best_.size_bytes;
+  uint64_t sum = normed_rows_.size_bytes + qkv_rows_.size_bytes + parts_.size_bytes +
+                 best_.size_bytes + relay_.size_bytes;
   for (const Buffer& arena : arenas_) sum += arena.size_bytes;
   return sum;
 }

@@ -20,6 +20,7 @@ struct GpuModel {
   StateLayout layout;
   GpuBufferId state = kNoBuffer;
   bool uses_subgroups = false;
+  uint32_t subgroup_min_size = 0;
   uint32_t workgroup_bytes = 0;  // of memory that a workgroup may have
 };
 
@@ -28,7 +29,8 @@ class PipelineSet {
  public:
   explicit PipelineSet(Gpu* gpu) : gpu_(*gpu) {}
 
-  Result<GpuPipelineId> Get(const KernelSource& source);
+  // Of an optional one nobody minds that it does not compile.
+  Result<GpuPipelineId> Get(const KernelSource& source, bool is_optional = false);
   size_t count() const { return pipelines_.size(); }
   // No more pipelines will be asked for.
   void DropText();
@@ -40,6 +42,7 @@ class PipelineSet {
     std::string name;
     std::string wgsl;  // until DropText
     GpuPipelineId id;
+    bool is_optional;
   };
 
   Gpu& gpu_;
@@ -62,6 +65,9 @@ class GpuArenas {
   GpuBufferId parts() const { return parts_.buffer; }
   // Between the dispatches of sampling; of decode plans only.
   GpuBufferId best() const { return best_.buffer; }
+  // What workgroups of the resident plan hand to each other; zeros at first.
+  Status AllocateRelay(uint64_t size_bytes) { return Allocate(size_bytes, &relay_); }
+  GpuBufferId relay() const { return relay_.buffer; }
   // To bind it whole.
   uint64_t SizeBytesOf(GpuBufferId buffer) const;
   uint64_t size_bytes() const;
@@ -78,7 +84,7 @@ class GpuArenas {
 
   Gpu& gpu_;
   std::vector<Buffer> arenas_;
-  Buffer normed_rows_, qkv_rows_, parts_, best_;
+  Buffer normed_rows_, qkv_rows_, parts_, best_, relay_;
 };
 
 }  // namespace nonstop

@@ -12,6 +12,11 @@ std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
   return SpreadWorkgroups(fixed_count * workgroups);
 }
 
+void KernelCall::PutOut(ActivationPlace place) {
+  out = place;
+  params[0] = place.offset;
+}
+
 RowSpace KernelCall::row_space() const {
   if (embed) return RowSpace::kTokens;
   return product ? product->shape.row_space : workload.row_space;

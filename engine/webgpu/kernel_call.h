@@ -43,11 +43,15 @@ struct KernelCall {
   std::vector<GpuBufferId> windows = {};  // kWeights0 and on
   uint32_t layer = 0;                     // whose cache is bound
   std::array<uint32_t, 16> params = {};
+  bool is_optional = false;                // the model can do without it
+  std::vector<uint32_t> more_params = {};  // after those
   // One of these says how many workgroups a run has.
   Workload workload;
   std::optional<ProductDispatch> product = {};
   std::optional<EmbedDispatch> embed = {};
 
+  // Where an embedding goes, in place of where its plan has it.
+  void PutOut(ActivationPlace place);
   RowSpace row_space() const;
   std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;
 };

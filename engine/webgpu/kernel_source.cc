@@ -1,10 +1,12 @@
 #include "webgpu/kernel_source.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/format.h"
+#include "webgpu/lzma.h"
 
 namespace nonstop {
 namespace {
@@ -16,34 +18,6 @@ struct KernelFile {
 };
 
 #include "webgpu/kernel_files.inc"  // generated: tools/embed_kernels.py
-
-// A count's half byte, and what follows it where that is full.
-uint32_t ReadCount(uint32_t half, const uint8_t** at) {
-  uint32_t count = half;
-  while (half == 15) {
-    const uint8_t more = *(*at)++;
-    count += more;
-    if (more != 255) break;
-  }
-  return count;
-}
-
-// All kernels, one after the other. The format is embed_kernels.py's.
-std::string UnpackText() {
-  std::string text;
-  text.reserve(kTextSize);
-  for (const uint8_t* at = kPackedText;;) {
-    const uint8_t counts = *at++;
-    const uint32_t literal_count = ReadCount(counts >> 4, &at);
-    text.append(reinterpret_cast<const char*>(at), literal_count);
-    at += literal_count;
-    if (text.size() == kTextSize) return text;
-    const uint32_t distance = at[0] | at[1] << 8;
-    at += 2;
-    const uint32_t match_length = ReadCount(counts & 15, &at) + 4;
-    for (uint32_t i = 0; i < match_length; ++i) text.push_back(text[text.size() - distance]);
-  }
-}
 
 struct BindingInfo {
   KernelBinding binding;
@@ -81,9 +55,12 @@ constexpr BindingInfo kBindings[] = {
     {KernelBinding::kState, GpuAccess::kRead, "<storage, read> state: array<u32>;", ""},
     {KernelBinding::kStateOut, GpuAccess::kReadWrite,
      "<storage, read_write> state: array<atomic<u32>>;", ""},
+    {KernelBinding::kRelay, GpuAccess::kReadWrite,
+     "<storage, read_write> relay: array<atomic<u32>>;", ""},
     {KernelBinding::kPacked, GpuAccess::kReadWrite, "<storage, read_write> packed: array<u32>;",
      ""},
-    {KernelBinding::kParams, GpuAccess::kUniform, "<uniform> params: array<vec4<u32>, 4>;",
+    {KernelBinding::kParams, GpuAccess::kUniform,
+     "<uniform> params: array<vec4<u32>, PARAM_VECTORS>;",
      "fn param(i: u32) -> u32 { return params[i / 4u][i % 4u]; }\n"
      "fn param_f32(i: u32) -> f32 { return bitcast<f32>(param(i)); }\n"},
 };
@@ -96,7 +73,8 @@ const BindingInfo& GetBinding(KernelBinding binding) {
 }
 
 std::string_view FindFile(std::string_view name) {
-  static const std::string* text = new std::string(UnpackText());  // constant, never destroyed
+  static const std::string* text =
+      new std::string(UnpackLzma(kPackedText, kTextSize));  // constant, never destroyed
   for (const KernelFile& file : kFiles) {
     if (file.name == name) return std::string_view(*text).substr(file.offset, file.size);
   }
@@ -113,6 +91,17 @@ std::string Declare(const KernelConstant& constant) {
   return Format("const %s = %uu;\n", name.c_str(), constant.bits);
 }
 
+void AppendNamed(std::string_view text, std::string_view role, std::string* wgsl) {
+  constexpr std::string_view kRole = "ROLE";
+  for (;;) {
+    const size_t at = std::min(text.find(kRole), text.size());
+    *wgsl += text.substr(0, at);
+    if (at == text.size()) return;
+    *wgsl += role;
+    text.remove_prefix(at + kRole.size());
+  }
+}
+
 }  // namespace
 
 GpuAccess AccessOf(KernelBinding binding) { return GetBinding(binding).access; }
@@ -125,6 +114,7 @@ KernelSource ComposeKernel(const KernelSpec& spec) {
   KernelSource source;
   source.name = spec.name;
   if (spec.uses_subgroups) source.wgsl += "enable subgroups;\n";
+  source.wgsl += Declare(KernelConstant::Uint("PARAM_VECTORS", spec.param_vectors));
   for (const KernelConstant& constant : spec.constants) source.wgsl += Declare(constant);
   for (size_t i = 0; i < spec.bindings.size(); ++i) {
     CHECK(i == 0 || spec.bindings[i - 1] < spec.bindings[i]);
@@ -137,6 +127,7 @@ KernelSource ComposeKernel(const KernelSpec& spec) {
   }
   source.wgsl += spec.glue;
   for (std::string_view file : spec.files) source.wgsl += FindFile(file);
+  for (const auto& [file, role] : spec.templates) AppendNamed(FindFile(file), role, &source.wgsl);
   return source;
 }
 

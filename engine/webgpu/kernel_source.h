@@ -33,8 +33,9 @@ enum class KernelBinding : uint8_t {
   kBestOut,         // best_out: array<vec2<u32>>, read_write
   kState,           // state: array<u32>, read        (state.wgsl has its layout)
   kStateOut,        // state: array<atomic<u32>>, read_write
+  kRelay,           // relay: array<atomic<u32>>, read_write, of the resident plan
   kPacked,          // packed: array<u32>, read_write: a window of weights while it is packed
-  kParams,          // params: 16 words, uniform with a dynamic offset      param(word),
+  kParams,          // params: words, uniform with a dynamic offset      param(word),
                     // param_f32(word)
   kCount,
 };
@@ -57,6 +58,13 @@ struct KernelSpec {
   std::vector<std::string_view> files = {};  // of kernels/, without ".wgsl"
   std::string glue = {};                     // aliases and one-line functions between files
   bool uses_subgroups = false;
+  uint32_t param_vectors = 4;
+  // Files that follow, with ROLE in their text replaced.
+  struct Template {
+    std::string_view file;
+    std::string_view role;
+  };
+  std::vector<Template> templates = {};
 };
 
 struct KernelSource {
@@ -64,7 +72,9 @@ struct KernelSource {
   std::string wgsl;
   std::vector<GpuAccess> bindings;
 
-  GpuPipelineSource pipeline() const { return {name, wgsl, bindings}; }
+  GpuPipelineSource pipeline(bool is_optional = false) const {
+    return {name, wgsl, bindings, is_optional};
+  }
 };
 
 KernelSource ComposeKernel(const KernelSpec& spec);

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "webgpu/lower_step.h"
+#include "webgpu/resident.h"
 #include "webgpu/sampling.h"
 
 namespace nonstop {
 namespace {
-
-constexpr uint64_t kParamsBytes = 64;  // what a kernel sees of them
 
 bool IsCache(KernelBinding binding) {
   return binding == KernelBinding::kCacheIn4 || binding == KernelBinding::kCacheOut ||
@@ -33,6 +33,32 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::Create(const GpuModel& model, co
     for (KernelCall& call : calls) TRY(program->AddCall(std::move(call), pipelines, params));
   }
   if (phase == Phase::kDecode) TRY(program->AddSampling(plan, pipelines, params));
+  return program;
+}
+
+Result<std::unique_ptr<GpuProgram>> GpuProgram::CreateResident(const GpuModel& model,
+                                                               const Plan& plan, GpuArenas* arenas,
+                                                               PipelineSet* pipelines,
+                                                               std::vector<uint32_t>* params) {
+  ASSIGN_OR_RETURN(std::optional<ResidentCall> resident, LowerResident(model, plan, arenas));
+  if (!resident) return std::unique_ptr<GpuProgram>();
+  auto program = std::unique_ptr<GpuProgram>(new GpuProgram(model, *arenas, 1));
+  StepLowering lowering(model, plan, *arenas, Phase::kDecode, 1);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const bool is_resident = i >= resident->first_step && i < resident->end_step;
+    if (is_resident && i > resident->first_step) continue;
+    std::vector<KernelCall> calls;
+    if (is_resident) {
+      calls.push_back(std::move(resident->call));
+    } else {
+      ASSIGN_OR_RETURN(calls, lowering.Lower(plan.steps[i]));
+    }
+    for (KernelCall& call : calls) {
+      if (call.embed) call.PutOut(resident->x);  // where the layers read and leave it
+      TRY(program->AddCall(std::move(call), pipelines, params));
+    }
+  }
+  TRY(program->AddSampling(plan, pipelines, params));
   return program;
 }
 
@@ -60,11 +86,12 @@ GpuProgram::~GpuProgram() {
 Status GpuProgram::AddCall(KernelCall kernel, PipelineSet* pipelines,
                            std::vector<uint32_t>* params) {
   Call call;
-  ASSIGN_OR_RETURN(call.pipeline, pipelines->Get(kernel.source));
+  ASSIGN_OR_RETURN(call.pipeline, pipelines->Get(kernel.source, kernel.is_optional));
   call.group = FindGroup(call.pipeline, kernel);
   call.params_offset_bytes = static_cast<uint32_t>(params->size() * sizeof(uint32_t));
   params->insert(params->end(), kernel.params.begin(), kernel.params.end());
-  params->resize((call.params_offset_bytes + kParamsStride) / sizeof(uint32_t));
+  params->insert(params->end(), kernel.more_params.begin(), kernel.more_params.end());
+  params->resize(RoundUp<size_t>(params->size(), kParamsStride / sizeof(uint32_t)));
   kernel.source = {};
   call.kernel = std::move(kernel);
   calls_.push_back(std::move(call));
@@ -91,6 +118,8 @@ GpuBufferId GpuProgram::BufferOf(const KernelCall& kernel, size_t binding) const
       return kernel.windows[2];
     case KernelBinding::kVectors:
       return model_.weights->vectors();
+    case KernelBinding::kRelay:
+      return arenas_.relay();
     case KernelBinding::kState:
     case KernelBinding::kStateOut:
       return model_.state;
@@ -103,6 +132,8 @@ uint32_t GpuProgram::FindGroup(GpuPipelineId pipeline, const KernelCall& kernel)
   Group group;
   group.pipeline = pipeline;
   group.roles = kernel.bindings;
+  group.params_bytes =
+      static_cast<uint32_t>((kernel.params.size() + kernel.more_params.size()) * sizeof(uint32_t));
   for (size_t i = 0; i < kernel.bindings.size(); ++i) {
     group.buffers.push_back(BufferOf(kernel, i));
   }
@@ -126,7 +157,7 @@ Status GpuProgram::Make(Group* group, GpuBufferId params) {
     if (IsCache(role)) {
       bindings.push_back(model_.cache->Bind(group->cache_group, access));
     } else if (role == KernelBinding::kParams) {
-      bindings.push_back({params, access, 0, kParamsBytes});
+      bindings.push_back({params, access, 0, group->params_bytes});
     } else if (buffer == model_.state) {
       bindings.push_back({buffer, access, 0, model_.layout.word_count() * sizeof(uint32_t)});
     } else if (role == KernelBinding::kVectors) {
@@ -156,6 +187,19 @@ Status GpuProgram::BindCache(GpuBufferId params) {
   }
   row_count_ = output_count_ = 0;
   return {};
+}
+
+void GpuProgram::SetResidentWorkgroups(uint32_t count) {
+  for (Call& call : calls_) {
+    if (call.kernel.is_optional) call.kernel.workload.fixed_count = count;
+  }
+  row_count_ = 0;
+}
+
+bool GpuProgram::HasPipelines() const {
+  return std::all_of(calls_.begin(), calls_.end(), [this](const Call& call) {
+    return model_.gpu->pipeline_state(call.pipeline) == GpuPipelineState::kReady;
+  });
 }
 
 std::span<const GpuDispatch> GpuProgram::Dispatches(uint32_t row_count, uint32_t output_count,

@@ -23,6 +23,11 @@ class GpuProgram {
                                                     const GpuArenas& arenas, Phase phase,
                                                     uint32_t row_limit, PipelineSet* pipelines,
                                                     std::vector<uint32_t>* params);
+  // For one row, with the layers in one dispatch (resident.h). Null where that is not possible.
+  static Result<std::unique_ptr<GpuProgram>> CreateResident(const GpuModel& model, const Plan& plan,
+                                                            GpuArenas* arenas,
+                                                            PipelineSet* pipelines,
+                                                            std::vector<uint32_t>* params);
   GpuProgram(const GpuProgram&) = delete;
   GpuProgram& operator=(const GpuProgram&) = delete;
   ~GpuProgram();
@@ -35,6 +40,8 @@ class GpuProgram {
   // The dispatches of a run, with those that choose the next tokens if `chooses` (of decode
   // programs only); valid until the next call.
   std::span<const GpuDispatch> Dispatches(uint32_t row_count, uint32_t output_count, bool chooses);
+  void SetResidentWorkgroups(uint32_t count);
+  bool HasPipelines() const;  // all of them, ready
   size_t dispatch_count() const { return calls_.size(); }
   size_t bind_group_count() const { return groups_.size(); }
 
@@ -51,6 +58,7 @@ class GpuProgram {
     std::vector<KernelBinding> roles;
     std::vector<GpuBufferId> buffers;  // kNoBuffer: the cache's
     uint32_t cache_group = 0;
+    uint32_t params_bytes = 0;
     GpuBindGroupId id = kNoBuffer;
 
     bool HasCache() const;

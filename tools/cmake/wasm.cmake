@@ -53,7 +53,8 @@ function(nonstop_add_module)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
   if(NONSTOP_WASM_WEBGPU)
     list(FILTER sources EXCLUDE REGEX "/cpu_backend\\.cc$")
-    list(APPEND port_sources ${NONSTOP_WASM_PORT_DIR}/wasm_gpu.cc)
+    list(APPEND port_sources ${NONSTOP_WASM_PORT_DIR}/wasm_gpu.cc
+         ${NONSTOP_WASM_PORT_DIR}/heap_malloc.cc)
     set(name nonstop-webgpu)
   else()
     list(FILTER sources EXCLUDE REGEX "/gpu_exports\\.cc$")
@@ -67,6 +68,7 @@ function(nonstop_add_module)
   add_custom_command(
     TARGET nonstop POST_BUILD
     COMMAND ${CMAKE_COMMAND} -DMODULE=$<TARGET_FILE:nonstop> -DTHREADS=${NONSTOP_WASM_THREADS}
+            -DLEVEL=$<IF:$<BOOL:${NONSTOP_WASM_WEBGPU}>,-Oz,-Os>
             -DROOT=${CMAKE_SOURCE_DIR} -P ${CMAKE_SOURCE_DIR}/tools/cmake/wasm_opt.cmake
     COMMENT "Shrinking the module" VERBATIM)
 endfunction()

@@ -103,6 +103,9 @@ export const kOptions: readonly OptionRow[] = [
   row('Model', [...kModelVerbs, ...kBench], 'build', 'choice', 'forces one build of the engine', {
     choices: ['simd', 'relaxed'],
   }),
+  row('Model', kEngine, 'plan', 'text', 'how steps are fused, or "resident" (default auto)', {
+    value: 'NAME',
+  }),
   row('Model', kEngine, 'backend-reference', 'flag', 'scalar reference kernels: slow, for checks'),
   row('Model', kModelVerbs, 'no-cache', 'flag', 'does not keep a model that comes by URL'),
 
@@ -199,7 +202,6 @@ export const kOptions: readonly OptionRow[] = [
   row('Verbs', ['score'], 'cases', 'text', 'score: a JSON list of {ids, continue}, loaded once', {
     value: 'FILE',
   }),
-  row('Verbs', ['plan'], 'plan', 'text', 'plan: which plan (default fused)', { value: 'NAME' }),
   row('Verbs', ['plan'], 'rows', 'integer', 'plan: rows of a step (default 1)', {
     value: 'N',
     min: 1,

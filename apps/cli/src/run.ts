@@ -62,6 +62,7 @@ function loadOptions(args: Arguments, task: Task): Job['load'] {
     contextLength: args.number('context') ?? 0,
     prefillChunk: args.number('prefill-chunk') ?? 0,
     reference: args.flag('backend-reference'),
+    plan: args.text('plan') ?? '',
   };
   const threads = args.number('threads');
   const build = oneOf(args.text('build'), ['simd', 'relaxed']);

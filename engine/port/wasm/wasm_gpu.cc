@@ -19,7 +19,7 @@ NS_GPU_IMPORT(destroy_buffer) void ns_gpu_import_destroy_buffer(uint32_t buffer)
 NS_GPU_IMPORT(create_pipeline)
 void ns_gpu_import_create_pipeline(uint32_t pipeline, const char* name, uint32_t name_size,
                                    const char* wgsl, uint32_t wgsl_size, const GpuAccess* access,
-                                   uint32_t access_count);
+                                   uint32_t access_count, uint32_t is_optional);
 NS_GPU_IMPORT(create_bind_group)
 void ns_gpu_import_create_bind_group(uint32_t bind_group, uint32_t pipeline,
                                      const abi::NsGpuBinding* bindings, uint32_t binding_count);
@@ -85,7 +85,8 @@ Result<GpuPipelineId> WasmGpu::CreatePipeline(const GpuPipelineSource& source) {
   pipelines_.push_back(GpuPipelineState::kPending);
   ns_gpu_import_create_pipeline(pipeline, source.name.data(), Count(source.name.size()),
                                 source.wgsl.data(), Count(source.wgsl.size()),
-                                source.bindings.data(), Count(source.bindings.size()));
+                                source.bindings.data(), Count(source.bindings.size()),
+                                source.is_optional ? 1 : 0);
   return pipeline;
 }
 

@@ -9,6 +9,14 @@ struct Block {
   scale: vec2<f32>,
 }
 
+// What a block takes of memory, as it lies there: asked for by fetch_TYPE, of a row of `blocks` blocks, and looked
+// at by decode_TYPE.
+struct Raw {
+  q: vec4<u32>,
+  r: vec4<u32>,  // more quants
+  s: vec4<u32>,  // scales, high bits
+}
+
 fn low_nibbles(word: u32) -> vec4<f32> {
   return vec4<f32>(unpack4xU8(word & 0x0f0f0f0fu));
 }

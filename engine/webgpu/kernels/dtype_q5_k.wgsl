@@ -1,11 +1,15 @@
 // Q5_K: as Q4_K with a high bit.
-const Q5_K_HIGH = 8u * BLOCKS;
-const Q5_K_SCALES = Q5_K_HIGH + 2u * BLOCKS;
-const Q5_K_SUPERS = Q5_K_SCALES + BLOCKS;
-const Q5_K_GROUP = Q5_K_SUPERS + BLOCKS / 4u;
+const Q5_K_GROUP = 11u * BLOCKS + BLOCKS / 4u;
+fn fetch_q5_k(window: u32, group: u32, local: u32, blocks: u32) -> Raw {
+  let super_scale = load_weight_word(window, (group + 11u * blocks) * 4u + local / 8u);
+  let scale = load_16(window, group + 10u * blocks, local);
+  let high = load_weight_word(window, (group + 8u * blocks) * 4u + local);
+  return Raw(load_weight4(window, group + local), vec4<u32>(), vec4(scale, super_scale, high, 0u));
+}
+fn decode_q5_k(raw: Raw) -> Block {
+  let factors = unpack2x16float(raw.s.y) * vec2<f32>(unpack4xU8(raw.s.x).xy);
+  return scaled(five_bits(raw.q, raw.s.z), factors.xx, -factors.yy);
+}
 fn load_block_q5_k(window: u32, group: u32, local: u32) -> Block {
-  let super_scale = load_halves(window, group + Q5_K_SUPERS, local / 8u);
-  let factors = super_scale * vec2<f32>(unpack4xU8(load_16(window, group + Q5_K_SCALES, local)).xy);
-  let high = load_weight_word(window, (group + Q5_K_HIGH) * 4u + local);
-  return scaled(five_bits(load_weight4(window, group + local), high), factors.xx, -factors.yy);
+  return decode_q5_k(fetch_q5_k(window, group, local, BLOCKS));
 }

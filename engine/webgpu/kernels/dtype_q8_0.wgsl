@@ -1,13 +1,19 @@
 // Q8_0: signed bytes, f16 scales; weight = q * scale.
-const Q8_0_SCALES = 16u * BLOCKS;
-const Q8_0_GROUP = Q8_0_SCALES + BLOCKS;
+const Q8_0_GROUP = 17u * BLOCKS;
+fn fetch_q8_0(window: u32, group: u32, local: u32, blocks: u32) -> Raw {
+  let scale = load_16(window, group + 16u * blocks, local);
+  return Raw(load_weight4(window, group + 2u * local), load_weight4(window, group + 2u * local + 1u),
+             vec4(scale, 0u, 0u, 0u));
+}
+fn signed_bytes(q: vec4<u32>, r: vec4<u32>) -> array<vec4<f32>, 8> {
+  return array<vec4<f32>, 8>(vec4<f32>(unpack4xI8(q.x)), vec4<f32>(unpack4xI8(q.y)),
+                             vec4<f32>(unpack4xI8(q.z)), vec4<f32>(unpack4xI8(q.w)),
+                             vec4<f32>(unpack4xI8(r.x)), vec4<f32>(unpack4xI8(r.y)),
+                             vec4<f32>(unpack4xI8(r.z)), vec4<f32>(unpack4xI8(r.w)));
+}
+fn decode_q8_0(raw: Raw) -> Block {
+  return Block(signed_bytes(raw.q, raw.r), vec2<f32>(unpack2x16float(raw.s.x).x));
+}
 fn load_block_q8_0(window: u32, group: u32, local: u32) -> Block {
-  let scale = load_half(window, group + Q8_0_SCALES, local);
-  let q0 = load_weight4(window, group + 2u * local);
-  let q1 = load_weight4(window, group + 2u * local + 1u);
-  return Block(array<vec4<f32>, 8>(vec4<f32>(unpack4xI8(q0.x)), vec4<f32>(unpack4xI8(q0.y)),
-                                   vec4<f32>(unpack4xI8(q0.z)), vec4<f32>(unpack4xI8(q0.w)),
-                                   vec4<f32>(unpack4xI8(q1.x)), vec4<f32>(unpack4xI8(q1.y)),
-                                   vec4<f32>(unpack4xI8(q1.z)), vec4<f32>(unpack4xI8(q1.w))),
-               vec2<f32>(scale));
+  return decode_q8_0(fetch_q8_0(window, group, local, BLOCKS));
 }

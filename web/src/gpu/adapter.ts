@@ -29,6 +29,9 @@ export interface AdapterReport {
   limits: GpuLimits;
   f16: boolean;
   subgroups: boolean;
+  /** Lanes of the smallest and of the largest subgroup; 0: not told. */
+  subgroup_min_size: number;
+  subgroup_max_size: number;
   timestamps: boolean;
   /** Why it is a software adapter; null for a real GPU. */
   software: string | null;
@@ -74,6 +77,8 @@ export async function findAdapter(): Promise<FoundAdapter | { missing: string }>
 export interface AdapterLike {
   info: Pick<GPUAdapterInfo, 'vendor' | 'architecture' | 'description'> & {
     device?: string;
+    subgroupMinSize?: number;
+    subgroupMaxSize?: number;
     isFallbackAdapter?: boolean;
   };
   limits: GPUSupportedLimits;
@@ -89,6 +94,8 @@ export function describeAdapter(adapter: AdapterLike): AdapterReport {
     limits: readLimits(adapter.limits),
     f16: adapter.features.has('shader-f16'),
     subgroups: adapter.features.has('subgroups'),
+    subgroup_min_size: adapter.info.subgroupMinSize ?? 0,
+    subgroup_max_size: adapter.info.subgroupMaxSize ?? 0,
     timestamps: adapter.features.has('timestamp-query'),
     software: softwareSign(adapter),
   };

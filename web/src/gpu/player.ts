@@ -218,7 +218,8 @@ export class GpuPlayer {
   }
 
   #createPipeline(words: number[]): void {
-    const [id, name_at, name_size, code_at, code_size, access_at, access_count] = unsigned(words);
+    const [id, name_at, name_size, code_at, code_size, access_at, access_count, is_optional] =
+      unsigned(words);
     const name = this.#memory.text(name_at, name_size);
     const code = this.#memory.text(code_at, code_size);
     const access = [...this.#memory.bytes(access_at, access_count)];
@@ -236,7 +237,7 @@ export class GpuPlayer {
         () => this.#tell(() => this.#reports.pipelineDone(id, true)),
         (thrown: unknown) => {
           this.#tell(() => this.#reports.pipelineDone(id, false));
-          throw thrown;
+          if (is_optional === 0) throw thrown;
         },
       ),
     );
@@ -394,9 +395,11 @@ function pause(time_ms: number): Promise<void> {
 }
 
 /** Parameters of an import as the uint32_t that they are; absent ones are 0. */
-function unsigned(words: number[]): [number, number, number, number, number, number, number] {
+function unsigned(
+  words: number[],
+): [number, number, number, number, number, number, number, number] {
   const at = (i: number) => (words[i] ?? 0) >>> 0;
-  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6)];
+  return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
 }
 
 /** The first line of what a browser says; Dawn adds how it came there. */

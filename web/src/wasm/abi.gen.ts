@@ -424,8 +424,10 @@ export interface NsGpuAdapter {
   architecture_size: number;
   description_ptr: number;
   description_size: number;
+  subgroup_min_size: number;
+  subgroup_max_size: number;
 }
-export const kNsGpuAdapterSize = 64;
+export const kNsGpuAdapterSize = 72;
 export function readNsGpuAdapter(view: DataView, at: number): NsGpuAdapter {
   return {
     max_buffer_size_bytes: view.getFloat64(at + 0, true),
@@ -442,6 +444,8 @@ export function readNsGpuAdapter(view: DataView, at: number): NsGpuAdapter {
     architecture_size: view.getUint32(at + 52, true),
     description_ptr: view.getUint32(at + 56, true),
     description_size: view.getUint32(at + 60, true),
+    subgroup_min_size: view.getUint32(at + 64, true),
+    subgroup_max_size: view.getUint32(at + 68, true),
   };
 }
 export function writeNsGpuAdapter(view: DataView, at: number, value: NsGpuAdapter): void {
@@ -459,6 +463,8 @@ export function writeNsGpuAdapter(view: DataView, at: number, value: NsGpuAdapte
   view.setUint32(at + 52, value.architecture_size, true);
   view.setUint32(at + 56, value.description_ptr, true);
   view.setUint32(at + 60, value.description_size, true);
+  view.setUint32(at + 64, value.subgroup_min_size, true);
+  view.setUint32(at + 68, value.subgroup_max_size, true);
 }
 
 export interface NsGpuBinding {

@@ -320,6 +320,8 @@ export class EngineCore {
       writeNsGpuAdapter(memory.view, here, {
         ...limits,
         features,
+        subgroup_min_size: report.subgroup_min_size,
+        subgroup_max_size: report.subgroup_max_size,
         vendor_ptr: base + vendor_at,
         vendor_size,
         architecture_ptr: base + architecture_at,
