@@ -85,8 +85,9 @@ class Backend {
   virtual ReplyRun* reply_run() { return nullptr; }
 };
 
-// Whether a backend may decode with the resident plan, if it has one.
-enum class ResidentUse : uint8_t { kAuto, kNever, kAlways };
+// Whether a backend decodes with the resident plan, if it has one: where it serves; never; wherever
+// it runs; with one workgroup, which runs on any device.
+enum class ResidentUse : uint8_t { kAuto, kNever, kAlways, kAlone };
 
 struct BackendOptions {
   uint32_t context_length = 0;  // of one sequence

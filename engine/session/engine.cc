@@ -29,14 +29,15 @@ Result<const PlanInfo*> FindPlanOrError(std::string_view name) {
                    Printable(name).c_str(), names.c_str());
 }
 
-// What the graph's passes are for a plan; how its steps are run is the backend's.
-std::string_view GraphPlanName(std::string_view plan_name) {
-  return plan_name == "auto" || plan_name == "resident" ? "fused" : plan_name;
-}
-
 ResidentUse ResidentUseOf(std::string_view plan_name) {
   if (plan_name == "auto") return ResidentUse::kAuto;
-  return plan_name == "resident" ? ResidentUse::kAlways : ResidentUse::kNever;
+  if (plan_name == "resident") return ResidentUse::kAlways;
+  return plan_name == "resident-1" ? ResidentUse::kAlone : ResidentUse::kNever;
+}
+
+// What the graph's passes are for a plan; how its steps are run is the backend's.
+std::string_view GraphPlanName(std::string_view plan_name) {
+  return ResidentUseOf(plan_name) == ResidentUse::kNever ? plan_name : "fused";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct EngineOptions {
   cpu::KvType kv_type = cpu::KvType::kF16;
   cpu::ActivationType activation = cpu::ActivationType::kQ8;
   // "auto": "fused", and for one sequence the resident plan where the backend has it and it serves.
-  // "resident": that plan in any case.
+  // "resident": that plan wherever it runs; "resident-1": with one workgroup.
   std::string plan_name = "auto";
 };
 

@@ -19,6 +19,11 @@ constexpr uint32_t kFirstStepCount = 4;  // until a step has been measured
 constexpr uint32_t kMostResidentFailures = 3;
 constexpr uint32_t kLeastSteps = 2;  // one that runs, one that follows it
 
+Error NoResidentPlan() {
+  return MakeError(ErrorCode::kBackendFailed,
+                   "The resident plan does not serve this model on this GPU.");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WebGpuBackend>> WebGpuBackend::Create(Gpu* gpu, GpuWeights* weights,
@@ -92,21 +97,18 @@ Status WebGpuBackend::CreatePrograms(const BackendOptions& options) {
 }
 
 Status WebGpuBackend::CreateResident(const BackendOptions& options, std::vector<uint32_t>* params) {
-  const bool is_software = gpu_.adapter().is_fallback;
   if (options.resident == ResidentUse::kNever) return {};
-  if (options.resident == ResidentUse::kAuto && is_software) return {};
+  // A software adapter runs a few workgroups at a time.
+  const bool is_auto = options.resident == ResidentUse::kAuto;
+  if (is_auto && gpu_.adapter().is_fallback) return {};
   ASSIGN_OR_RETURN(resident_, GpuProgram::CreateResident(model_, decode_plan_, decode_arenas_.get(),
                                                          pipelines_.get(), params));
-  if (options.resident == ResidentUse::kAuto) {
-    if (resident_) {
-      trial_ = std::make_unique<ResidentTrial>(model_, decode_plan_, *decode_arenas_,
-                                               decode_.front().get(), resident_.get());
-    }
-  } else if (!resident_) {
-    return MakeError(ErrorCode::kBackendFailed,
-                     "The resident plan does not serve this model on this GPU.");
-  } else if (is_software) {
-    resident_->SetResidentWorkgroups(1);  // which need not wait for any other
+  if (resident_ == nullptr) return is_auto ? Status() : NoResidentPlan();
+  if (options.resident == ResidentUse::kAlone) {
+    resident_->SetResidentWorkgroups(1);
+  } else {
+    trial_ = std::make_unique<ResidentTrial>(model_, decode_plan_, *decode_arenas_,
+                                             decode_.front().get(), resident_.get(), is_auto);
   }
   return {};
 }
@@ -152,7 +154,10 @@ Result<bool> WebGpuBackend::IsReady(const Clock& clock) {
   if (trial_) {
     ASSIGN_OR_RETURN(const bool is_over, trial_->Advance(clock));
     if (!is_over) return false;
-    if (!trial_->serves()) resident_.reset();
+    if (!trial_->serves()) {
+      if (!trial_->is_timed()) return NoResidentPlan();  // and so it stays
+      resident_.reset();
+    }
     trial_.reset();
   }
   is_ready_ = true;

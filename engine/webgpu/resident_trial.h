@@ -17,13 +17,20 @@ namespace nonstop {
 class ResidentTrial {
  public:
   // All that is passed must outlive the trial; page 0 of the cache must be there.
+  // `is_timed`: it serves only where it is faster.
   ResidentTrial(const GpuModel& model, const Plan& plan, const GpuArenas& arenas, GpuProgram* chain,
-                GpuProgram* resident)
-      : model_(model), plan_(plan), arenas_(arenas), chain_(*chain), resident_(*resident) {}
+                GpuProgram* resident, bool is_timed)
+      : model_(model),
+        plan_(plan),
+        arenas_(arenas),
+        chain_(*chain),
+        resident_(*resident),
+        is_timed_(is_timed) {}
 
   // Goes on as far as it can without waiting. True: serves() is known.
   Result<bool> Advance(const Clock& clock);
   bool serves() const { return serves_; }
+  bool is_timed() const { return is_timed_; }
 
  private:
   enum class Stage : uint8_t { kBegin, kChain, kResident, kChainTime, kResidentTime, kDone };
@@ -37,6 +44,7 @@ class ResidentTrial {
   const GpuArenas& arenas_;
   GpuProgram& chain_;
   GpuProgram& resident_;
+  bool is_timed_;
   Stage stage_ = Stage::kBegin;
   GpuTicket ticket_ = 0;
   uint32_t workgroup_count_ = 0;
