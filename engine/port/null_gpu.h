@@ -40,6 +40,10 @@ class NullGpu final : public Gpu {
   GpuTicket last_done() const override { return counts_.submits; }
   Status status() const override { return {}; }
 
+  void set_subgroups(uint32_t min_size) {
+    adapter_.has_subgroups = true;
+    adapter_.subgroup_min_size = min_size;
+  }
   const GpuCounts& counts() const { return counts_; }
   void set_fill_readback(std::function<void(const GpuReadback&)> fill) { fill_ = std::move(fill); }
 

@@ -106,6 +106,7 @@ Status WebGpuBackend::CreateResident(const BackendOptions& options, std::vector<
   if (resident_ == nullptr) return is_auto ? Status() : NoResidentPlan();
   if (options.resident == ResidentUse::kAlone) {
     resident_->SetResidentWorkgroups(1);
+    is_resident_alone_ = true;
   } else {
     trial_ = std::make_unique<ResidentTrial>(model_, decode_plan_, *decode_arenas_,
                                              decode_.front().get(), resident_.get(), is_auto);
@@ -172,7 +173,7 @@ void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
     const auto fits = [&](const auto& program) { return program->row_limit() >= row_count; };
     const auto found = std::find_if(decode_.begin(), decode_.end(), fits);
     CHECK(found != decode_.end());
-    running_ = found->get();
+    running_ = is_resident_alone_ && row_count == 1 ? resident_.get() : found->get();
     // attention_decode.wgsl relies on it.
     for (uint32_t i = 0; i < row_count; ++i) CHECK(batch.rows[i].sequence == i);
   }

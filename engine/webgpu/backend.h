@@ -82,6 +82,7 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   // For one row, until it turns out not to serve.
   std::unique_ptr<GpuProgram> resident_;
   std::unique_ptr<ResidentTrial> trial_;  // until it is over
+  bool is_resident_alone_ = false;        // all runs of one row have it
   uint32_t resident_failure_count_ = 0;
   GpuBufferId params_ = kNoBuffer;
   std::vector<TokenId> end_tokens_;

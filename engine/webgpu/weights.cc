@@ -18,6 +18,8 @@ constexpr uint32_t kWorkgroupsInX = 32'768;
 
 bool IsVector(const GgufTensor& tensor) { return tensor.dimension_count <= 1; }
 
+constexpr uint64_t kFirstWindowBytes = 1u << 20;
+
 uint64_t PackedSizeBytes(const GgufTensor& tensor) {
   return GpuMatrixSizeBytes(tensor.dtype, static_cast<uint32_t>(tensor.row_count()),
                             static_cast<uint32_t>(tensor.column_count()));
@@ -109,9 +111,12 @@ uint64_t GpuWeights::WindowLimitBytes() const {
   return std::min(limits.max_storage_binding_size_bytes, limits.max_buffer_size_bytes);
 }
 
-// A window of what is still expected, so that the last one is not larger than it need be.
+// A window of what is still expected, so that the last one is not larger than it need be. What comes
+// with the header comes before that is known: few windows then too, or kernels that bind many have
+// none to spare.
 Status GpuWeights::OpenWindow(uint64_t wanted_bytes) {
-  const uint64_t left = expected_bytes_ > size_bytes_ ? expected_bytes_ - size_bytes_ : 0;
+  uint64_t left = expected_bytes_ > size_bytes_ ? expected_bytes_ - size_bytes_ : 0;
+  if (expected_bytes_ == 0) left = kFirstWindowBytes;
   const uint64_t size = std::max(wanted_bytes, std::min(left, WindowLimitBytes()));
   ASSIGN_OR_RETURN(const GpuBufferId buffer, gpu_.CreateBuffer(GpuBufferUsage::kWeights, size));
   windows_.push_back({buffer, size, 0});
