@@ -126,6 +126,7 @@ Result<GpuTicket> NullGpu::Submit(std::span<const GpuDispatch> dispatches,
       }
     }
   }
+  counts_.dispatches += static_cast<uint32_t>(dispatches.size());
   for (const GpuReadback& readback : readbacks) {
     if (readback.size_bytes % 4 != 0 || readback.offset_bytes % 4 != 0 ||
         !IsInside(readback.buffer, readback.offset_bytes, readback.size_bytes)) {
@@ -136,7 +137,6 @@ Result<GpuTicket> NullGpu::Submit(std::span<const GpuDispatch> dispatches,
     counts_.readback_bytes += readback.size_bytes;
   }
   ++counts_.submits;
-  counts_.dispatches += static_cast<uint32_t>(dispatches.size());
   return counts_.submits;
 }
 

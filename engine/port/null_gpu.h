@@ -44,6 +44,7 @@ class NullGpu final : public Gpu {
     adapter_.has_subgroups = true;
     adapter_.subgroup_min_size = min_size;
   }
+  void set_fallback(bool is_fallback) { adapter_.is_fallback = is_fallback; }
   const GpuCounts& counts() const { return counts_; }
   void set_fill_readback(std::function<void(const GpuReadback&)> fill) { fill_ = std::move(fill); }
 

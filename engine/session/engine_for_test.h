@@ -14,14 +14,16 @@
 
 namespace nonstop {
 
-// The time; or, once `step_us` is set, one that moves by so much each time that it is asked.
+// The time, moved on by what a test adds; or, once `step_us` is set, one that moves by so much each
+// time that it is asked.
 class SteadyClock final : public Clock {
  public:
   double NowUs() const override {
     if (step_us) return ahead_us_ += *step_us;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double, std::micro>(now).count();
+    return std::chrono::duration<double, std::micro>(now).count() + added_us;
   }
+  double added_us = 0.0;
   std::optional<double> step_us;
 
  private:

@@ -145,9 +145,10 @@ TEST(Lowering, KeepsTheBudgetOfDispatches) {
 // The models that it serves: a layer of five ops, types that are fetched and decoded apart, heads
 // that a subgroup holds.
 TEST(Lowering, TheResidentPlanIsLegalAndTakesFiveDispatches) {
-  for (const char* model : {"llama_tied", "llama_untied", "llama3_rope", "llama_linear_rope", "qwen2",
-                            "qwen2_yarn", "mistral", "type_q4_0", "type_q4_1", "type_q5_0", "type_q5_1",
-                            "type_q8_0", "type_q4_k", "type_q5_k", "type_q6_k", "type_mix_k"}) {
+  for (const char* model :
+       {"llama_tied", "llama_untied", "llama3_rope", "llama_linear_rope", "qwen2", "qwen2_yarn",
+        "mistral", "type_q4_0", "type_q4_1", "type_q5_0", "type_q5_1", "type_q8_0", "type_q4_k",
+        "type_q5_k", "type_q6_k", "type_mix_k"}) {
     NullGpu gpu;
     gpu.set_subgroups(8);
     const NullRun run = RunOn(gpu, model, Options("resident-1"), 5, 3);

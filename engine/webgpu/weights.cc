@@ -111,9 +111,9 @@ uint64_t GpuWeights::WindowLimitBytes() const {
   return std::min(limits.max_storage_binding_size_bytes, limits.max_buffer_size_bytes);
 }
 
-// A window of what is still expected, so that the last one is not larger than it need be. What comes
-// with the header comes before that is known: few windows then too, or kernels that bind many have
-// none to spare.
+// A window of what is still expected, so that the last one is not larger than it need be. What
+// comes with the header comes before that is known: few windows then too, or kernels that bind many
+// have none to spare.
 Status GpuWeights::OpenWindow(uint64_t wanted_bytes) {
   uint64_t left = expected_bytes_ > size_bytes_ ? expected_bytes_ - size_bytes_ : 0;
   if (expected_bytes_ == 0) left = kFirstWindowBytes;
