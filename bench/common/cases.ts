@@ -113,12 +113,14 @@ export interface Setup {
   sequences: number;
   /** The kernels by themselves in place of an engine. */
   kernels: boolean;
+  /** Ours: how steps are run, where it is not the engine's choice. */
+  plan?: string;
 }
 
 export function setupKey(setup: Setup): string {
   return JSON.stringify([
     ...[setup.software, setup.host, setup.device, setup.threads, setup.build],
-    ...[setup.weights, setup.sequences, setup.kernels],
+    ...[setup.weights, setup.sequences, setup.kernels, setup.plan],
   ]);
 }
 

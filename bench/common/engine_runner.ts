@@ -19,15 +19,21 @@ import { cycled, promptText } from './text.js';
 export interface EngineSetup {
   /** A file (Node) or a URL (a page). */
   source: { kind: 'file'; path: string } | { kind: 'url'; url: string };
-  load: Pick<LoadOptions, 'device' | 'threads' | 'build' | 'contextLength' | 'maxSequences'>;
+  load: Pick<
+    LoadOptions,
+    'device' | 'threads' | 'build' | 'contextLength' | 'maxSequences' | 'plan'
+  >;
 }
 
 /** How the engine of a setup is loaded. */
 export function engineLoad(
-  { device, threads, build, sequences }: Setup,
+  { device, threads, build, sequences, plan }: Setup,
   context_length: number,
 ): EngineSetup['load'] {
-  const common = { device, contextLength: context_length, maxSequences: sequences };
+  const common = {
+    ...{ device, contextLength: context_length, maxSequences: sequences },
+    ...(plan === undefined ? {} : { plan }),
+  };
   if (device === 'webgpu') return common;
   return { ...common, threads, ...(build === 'default' ? {} : { build }) };
 }

@@ -18,7 +18,7 @@ export const kCpuBenchmark: Benchmark = {
     whole: [kDefaultModel, 'gemma-3-270m', 'smollm2-360m-shape'],
   },
   hosts: ['node', 'chromium'],
-  refused_options: ['tokens', 'pack'],
+  refused_options: ['tokens', 'pack', 'plan'],
   page: 'cpu.html',
   chromium_flags: [],
   plan: (model, options, args) => planCpu(model, { ...options, ...cpuOptions(args) }),

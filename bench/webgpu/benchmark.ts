@@ -12,7 +12,8 @@ export const kWebgpuBenchmark: Benchmark = {
   page: 'webgpu.html',
   // Without it Chromium gives no software adapter; on a machine with a GPU it changes nothing.
   chromium_flags: ['--enable-unsafe-webgpu'],
-  plan: (model, options, args) => planWebgpu(model, { ...options, tokens: args.number('tokens') }),
+  plan: (model, options, args) =>
+    planWebgpu(model, { ...options, tokens: args.number('tokens'), plan: args.text('plan') }),
   context: (model, args) => webgpuContext(model, args.number('tokens')),
   startKernels: () => GpuReadRunner.start(),
   kernelPage: () => ({ kind: 'gpu read' }),

@@ -23,7 +23,7 @@ const kFiles: readonly (readonly [from: string, to: string])[] = [
 
 /** The page's query has these, or they belong to a run from here. */
 const kRefusedOptions = [
-  ...['json', 'peers', 'host', 'only', 'quick', 'tokens'],
+  ...['json', 'peers', 'host', 'only', 'quick', 'tokens', 'plan'],
   ...kWebgpuBenchmark.refused_options,
 ];
 

@@ -14,6 +14,8 @@ import {
 export interface WebgpuPlanOptions extends PlanOptions {
   /** Of a reply, in place of kDecodeTokens and kTogetherTokens. */
   tokens: number | undefined;
+  /** How the engine runs its steps; undefined: as it chooses. */
+  plan?: string | undefined;
 }
 
 const kDecodeTokens = 128;
@@ -38,7 +40,7 @@ const kTogether = { quick: [1, 6], whole: [1, 2, 4, 6, 8] };
 export function planWebgpu(model: BenchModel, options: WebgpuPlanOptions): Measurement[] {
   const { quick, hosts, tokens, only } = options;
   const extent = quick ? 'quick' : 'whole';
-  const ours = hosts.map(ourSetup);
+  const ours = hosts.map((host) => ourSetup(host, options.plan));
   const list: Measurement[] = [];
   const add = (what: string, one: Case, setups: readonly Setup[]) =>
     list.push({ what, one, setups: [...setups] });
@@ -70,10 +72,11 @@ export function planWebgpu(model: BenchModel, options: WebgpuPlanOptions): Measu
   return select(list, webgpuContext(model, tokens), only);
 }
 
-function ourSetup(host: Setup['host']): Setup {
+function ourSetup(host: Setup['host'], plan: string | undefined): Setup {
   return {
     ...{ software: 'nonstop', host, device: 'webgpu', threads: 1, build: 'default' },
     ...{ weights: '', sequences: 1, kernels: false },
+    ...(plan === undefined ? {} : { plan }),
   };
 }
 

@@ -64,6 +64,7 @@ function readOptions(): WebgpuPlanOptions {
     hosts: ['chromium'],
     only: listOf('only'),
     tokens: tokens === null ? undefined : Number(tokens),
+    plan: query.get('plan') ?? undefined,
   };
 }
 

@@ -103,9 +103,14 @@ export const kOptions: readonly OptionRow[] = [
   row('Model', [...kModelVerbs, ...kBench], 'build', 'choice', 'forces one build of the engine', {
     choices: ['simd', 'relaxed'],
   }),
-  row('Model', kEngine, 'plan', 'text', 'how steps are fused, or "resident" (default auto)', {
-    value: 'NAME',
-  }),
+  row(
+    'Model',
+    [...kEngine, 'plan', ...kBench],
+    'plan',
+    'text',
+    'how steps are run: see docs/engine.md (default auto)',
+    { value: 'NAME' },
+  ),
   row('Model', kEngine, 'backend-reference', 'flag', 'scalar reference kernels: slow, for checks'),
   row('Model', kModelVerbs, 'no-cache', 'flag', 'does not keep a model that comes by URL'),
 

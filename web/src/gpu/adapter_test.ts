@@ -28,7 +28,10 @@ function adapter(
 
 test('a real GPU is taken by auto', () => {
   const report = describeAdapter(
-    adapter({ vendor: 'nvidia', architecture: 'hopper' }, ['shader-f16', 'timestamp-query']),
+    adapter({ vendor: 'nvidia', architecture: 'hopper', subgroupMinSize: 32 }, [
+      'shader-f16',
+      'timestamp-query',
+    ]),
   );
   expect(report).toEqual({
     vendor: 'nvidia',
@@ -45,6 +48,8 @@ test('a real GPU is taken by auto', () => {
     },
     f16: true,
     subgroups: false,
+    subgroup_min_size: 32,
+    subgroup_max_size: 0,
     timestamps: true,
     software: null,
   });
