@@ -184,7 +184,22 @@ void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
   is_reply_run_ = false;
 }
 
-Status WebGpuBackend::Submit() {
+uint32_t WebGpuBackend::PieceCount(double run_us) const {
+  return gpu_.adapter().is_fallback ? 1 : SubmissionPacer::PieceCount(run_us);
+}
+
+// The same kernels: a page that draws gets its turn in between.
+Result<GpuTicket> WebGpuBackend::SubmitInPieces(std::span<const GpuDispatch> dispatches,
+                                                uint32_t piece_count, const GpuReadback& readback) {
+  const size_t piece_size = DivideRoundUp<size_t>(dispatches.size(), piece_count);
+  while (dispatches.size() > piece_size) {
+    TRY(gpu_.Submit(dispatches.first(piece_size), {}));
+    dispatches = dispatches.subspan(piece_size);
+  }
+  return gpu_.Submit(dispatches, {&readback, 1});
+}
+
+Status WebGpuBackend::Submit(double now_us) {
   const Plan& plan = is_prefill_ ? prefill_plan_ : decode_plan_;
   const GpuArenas& arenas = is_prefill_ ? *prefill_arenas_ : *decode_arenas_;
   const std::span<const GpuDispatch> dispatches =
@@ -200,7 +215,9 @@ Status WebGpuBackend::Submit() {
       .offset_bytes = has_logits ? plan.logits.offset_bytes : 0,
       .destination = reinterpret_cast<std::byte*>(logits_.data())};
   TRY(gpu_.Upload(model_.state, 0, std::as_bytes(std::span(state_words_))));
-  ASSIGN_OR_RETURN(ticket_, gpu_.Submit(dispatches, {&readback, 1}));
+  const uint32_t pieces = is_prefill_ ? PieceCount(prompt_pacer_.RunUs(row_count_)) : 1;
+  ASSIGN_OR_RETURN(ticket_, SubmitInPieces(dispatches, pieces, readback));
+  if (is_prefill_) prompt_pacer_.Submitted(ticket_, row_count_, now_us);
   if (!is_prefill_) dispatches_per_token_ = static_cast<uint32_t>(dispatches.size());
   return {};
 }
@@ -208,17 +225,19 @@ Status WebGpuBackend::Submit() {
 Result<WorkStatus> WebGpuBackend::Work(const Clock& clock, double) {
   TRY(gpu_.status());
   if (is_reply_run_) return TakeStep(clock.NowUs());
+  prompt_pacer_.Ended(gpu_.last_done(), clock.NowUs());
   if (ticket_ == 0) {
     // The queue keeps the order; but a prompt must not be far ahead of what can be cancelled: one
     // chunk waits behind the one that is computed.
     if (gpu_.last_done() < chunk_before_last_) return WorkStatus::kWaitGpu;
-    TRY(Submit());
+    TRY(Submit(clock.NowUs()));
     if (output_count_ == 0) {
       chunk_before_last_ = last_chunk_;
       last_chunk_ = ticket_;
       return WorkStatus::kDone;
     }
   }
+  prompt_pacer_.Ended(gpu_.last_done(), clock.NowUs());
   return gpu_.last_done() >= ticket_ ? WorkStatus::kDone : WorkStatus::kWaitGpu;
 }
 
@@ -281,7 +300,8 @@ Status WebGpuBackend::SubmitStep() {
       .size_bytes = row_count_ * RecordLayout::kWords * uint32_t{sizeof(uint32_t)},
       .offset_bytes = uint64_t{model_.layout.records()} * sizeof(uint32_t),
       .destination = reinterpret_cast<std::byte*>(slot.words.data())};
-  ASSIGN_OR_RETURN(slot.ticket, gpu_.Submit(dispatches, {&readback, 1}));
+  ASSIGN_OR_RETURN(slot.ticket,
+                   SubmitInPieces(dispatches, PieceCount(step_us_[row_count_]), readback));
   dispatches_per_token_ = static_cast<uint32_t>(dispatches.size());
   ++queued_count_;
   return {};

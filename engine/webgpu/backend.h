@@ -12,6 +12,7 @@
 #include "webgpu/gpu_model.h"
 #include "webgpu/lowering.h"
 #include "webgpu/resident_trial.h"
+#include "webgpu/submission_pacer.h"
 
 namespace nonstop {
 
@@ -62,7 +63,12 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   Status CreatePrograms(const BackendOptions& options);
   Status CreateParams(const std::vector<uint32_t>& words);
   Status BindCache();
-  Status Submit();
+  // In so many submissions, the last of which has the read-back: its ticket.
+  Result<GpuTicket> SubmitInPieces(std::span<const GpuDispatch> dispatches, uint32_t piece_count,
+                                   const GpuReadback& readback);
+  // Of a run that lasts so long. A software adapter has no page to share a GPU with.
+  uint32_t PieceCount(double run_us) const;
+  Status Submit(double now_us);
   Status SubmitStep();
   Status ExtendPages(std::span<const std::span<const uint32_t>> page_tables);
   WorkStatus TakeStep(double now_us);
@@ -97,6 +103,7 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   GpuTicket ticket_ = 0;      // 0: not submitted
   GpuTicket last_chunk_ = 0;  // of the runs without logits
   GpuTicket chunk_before_last_ = 0;
+  SubmissionPacer prompt_pacer_;
   // Where read-backs land: the logits of the output rows.
   std::vector<float> logits_;
   uint32_t dispatches_per_token_ = 0;  // of the last decode run

@@ -167,6 +167,36 @@ TEST(Lowering, ReadsBackTheLogitsOfWantedRowsOnly) {
   EXPECT_EQ(chunks.after.readback_bytes - chunks.before.readback_bytes, row_bytes + 2 * 4);
 }
 
+// Each run of a prompt takes 30 ms: once that is known, it comes in four submissions of the same
+// dispatches.
+TEST(Lowering, APromptThatKeepsTheGpuBusyComesInPieces) {
+  const auto run = [](NullGpu& gpu, double run_us) {
+    auto engine =
+        TestEngine::Load({PathOf("llama_tied")}, Options("fused", 16), Loader::kMaxPieceBytes,
+                         std::make_unique<WebGpuBackendFactory>(&gpu));
+    EXPECT_TRUE(engine.ok());
+    TestEngine& test = **engine;
+    gpu.set_fill_readback([&](const GpuReadback&) { test.clock().added_us += run_us; });
+    const GpuCounts before = gpu.counts();
+    RequestOptions request;
+    request.prompt.assign(64, 1);
+    request.max_tokens = 1;
+    EXPECT_EQ(test.Run(request).error, "");
+    return std::pair(gpu.counts().submits - before.submits,
+                     gpu.counts().dispatches - before.dispatches);
+  };
+  NullGpu fast;
+  NullGpu slow;
+  NullGpu software;
+  fast.set_fallback(false);
+  slow.set_fallback(false);
+  software.set_fallback(true);
+  const auto [fast_submits, dispatches] = run(fast, 100.0);
+  EXPECT_EQ(fast_submits, 4u);
+  EXPECT_EQ(run(slow, 30'000.0), std::pair(1u + 3u * 4u, dispatches));
+  EXPECT_EQ(run(software, 30'000.0), std::pair(4u, dispatches));
+}
+
 TEST(Lowering, GrowsTheCacheBetweenTokens) {
   NullGpu gpu;
   EngineOptions options = Options("fused");
