@@ -99,6 +99,17 @@ test('the resident plan, past a page of the cache and in many ranges: the logits
   }
 });
 
+// With two threads this driver runs two workgroups at a time: those that wait for others give up, and the trial
+// sees it.
+test('the resident plan where workgroups do not run side by side: an error, and no hang', async () => {
+  const model = path.join(tiny, 'llama_tied.gguf');
+  const options = ['--device', 'webgpu', '--plan', 'resident'];
+  const cases = [{ ids: [1, 2], continue: [3] }];
+  const two = { ...environment, LP_NUM_THREADS: '2' };
+  const score = golden.scoreCases({ model, cases, options, environment: two, limit_s: 120 });
+  await assert.rejects(score, /resident plan does not serve/);
+});
+
 test('the resident plan where it does not serve: an error that says so', async () => {
   const model = path.join(tiny, 'gemma3.gguf');
   const options = ['--device', 'webgpu', ...kResident];

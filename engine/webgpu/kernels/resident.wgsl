@@ -4,7 +4,7 @@
 // for a whole phase, only for what it reads; and what a phase reads of weights and of the cache is asked for
 // before it looks for its input.
 // WGSL does not promise that workgroups run side by side, so nobody looks for ever (PATIENCE): what has not come
-// is not a number, and so is all that follows from it, the logits too.
+// is not a number, and so is all that follows from it, the logits too. Who has given up waits no more.
 // Layout:   relay: RUNS, FINISHED, GAVE_UP, then two halves by turns: while one is used, the other is cleared. In
 //           a half, of each layer: q | k | v before rotation, attention's parts (attention_parts.wgsl), x after
 //           attention, the FFN's products, x after the FFN.
@@ -21,7 +21,7 @@ const RUNS = 0u;
 const FINISHED = 1u;
 const GAVE_UP = 2u;
 const HALVES = 16u;
-const PATIENCE = 20000u;  // looks, of an invocation in a run: a few to some ten ms
+const PATIENCE = 20000u;  // looks, of an invocation in a layer: a few to some ten ms
 
 const AT_PARTS = Q_ROWS + 2u * KV_ROWS;
 const AT_ATTENDED = AT_PARTS + RANGES * HEADS * (HEAD_DIM + 2u);
@@ -534,7 +534,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) groups: v
     return;
   }
   subgroup_width = width;
-  patience = PATIENCE;
   begin_run(id.x, groups.x, local);
   workgroupBarrier();
   // The weights of a phase are asked for before the wait of the one before.
@@ -547,6 +546,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) groups: v
   var down: Raws_down;
   begin_qkv(0u, id.x, local, &qkv);
   for (var layer = 0u; layer < LAYERS; layer++) {
+    patience = select(PATIENCE, 0u, gave_up);
     begin_o(layer, first_o, local, &o);
     run_qkv(layer, id.x, count, local, &qkv);
     attention(layer, first_of(id.x, count, SETS_qkv), count, local);
