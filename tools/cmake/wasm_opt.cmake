@@ -16,7 +16,11 @@ if(THREADS)
   list(APPEND features threads)
 endif()
 list(TRANSFORM features PREPEND "--enable-")
-execute_process(COMMAND ${node} ${wasm_opt} ${features} ${LEVEL} --low-memory-unused --strip-debug --strip-target-features
-                        ${MODULE} -o ${MODULE}.opt
+set(passes ${LEVEL})
+if(LEVEL STREQUAL "-Oz")  # for a module without hot loops: control flow is built anew, too
+  set(passes --flatten --rereloop -Oz -Oz)
+endif()
+execute_process(COMMAND ${node} ${wasm_opt} ${features} ${passes} --low-memory-unused --strip-debug
+                        --strip-target-features ${MODULE} -o ${MODULE}.opt
                 COMMAND_ERROR_IS_FATAL ANY)
 file(RENAME ${MODULE}.opt ${MODULE})
