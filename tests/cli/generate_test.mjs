@@ -160,6 +160,13 @@ function openFiles(pid) {
   });
 }
 
+/** The process of the one Chromium whose profile lies in this folder. */
+function chromiumOf(folder) {
+  const [profile] = fs.readdirSync(folder).filter((name) => name.startsWith('nonstop-chromium-'));
+  const lock = fs.readlinkSync(path.join(folder, profile, 'SingletonLock')); // HOST-PID
+  return Number(/\d+$/.exec(lock)[0]);
+}
+
 async function until(condition) {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
@@ -221,24 +228,19 @@ describe('Ctrl-C', () => {
     assert.equal(status, 130);
     assert.equal(JSON.parse(stdout).error.code, 'aborted');
   });
-  test('ends the reply with its figures and status 130', async () => {
-    const words = [
-      '--ids',
-      kIds,
-      '--max-tokens',
-      '0',
-      '--ignore-eos',
-      '--context',
-      '2000',
-      ...tiny,
-    ];
-    const { child, done } = start([...words, '--backend-reference']);
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    child.kill('SIGINT');
-    const { status, stderr } = await done;
-    assert.equal(status, 130);
-    assert.match(stderr, / · abort\n$/);
-  });
+
+  const long_reply = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--context', '2000'];
+  // coreutils' `timeout` signals the program, and then its group.
+  for (const signals of [['SIGINT'], ['SIGTERM', 'SIGINT'], ['SIGINT', 'SIGHUP', 'SIGTERM']]) {
+    test(`ends the reply with its figures and status 130 (${signals.join(', ')})`, async () => {
+      const { child, done } = start([...long_reply, ...tiny, '--backend-reference']);
+      await new Promise((resolve) => child.stdout.once('data', resolve));
+      for (const name of signals) child.kill(name);
+      const { status, stderr } = await done;
+      assert.equal(status, 130);
+      assert.match(stderr, / · abort\n$/);
+    });
+  }
 
   test('while a model stalls on its way ends the wait, as an error', async (t) => {
     const bytes = fs.readFileSync(kTinyModel);
@@ -451,9 +453,11 @@ describe('hosts', () => {
 
   const endings = {
     'a reader that leaves': ({ stdout }) => stdout.destroy(),
-    'a second Ctrl-C': (child) => {
+    'a second Ctrl-C': (child, chromium) => {
+      // What does not answer does not end at the first.
+      process.kill(chromium, 'SIGSTOP');
       child.kill('SIGINT');
-      setTimeout(() => child.kill('SIGINT'), 20);
+      setTimeout(() => child.kill('SIGINT'), 600); // sooner it would be the same stop
     },
   };
   for (const [name, end] of Object.entries(endings)) {
@@ -462,9 +466,10 @@ describe('hosts', () => {
       const long = ['--ids', kIds, '--max-tokens', '0', '--ignore-eos', '--host', 'chromium'];
       const { child, done } = start([...long, '--backend-reference', ...tiny], { env });
       await new Promise((resolve) => child.stdout.once('data', resolve));
-      end(child);
+      end(child, chromiumOf(env.TMPDIR));
       const { status, stderr } = await done;
       assert.equal(status, name === 'a second Ctrl-C' ? 130 : 0, stderr);
+      assert.equal(stderr, '');
       assert.deepEqual(fs.readdirSync(env.TMPDIR), []);
     });
   }

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = ROOT / ".deps"
 DOWNLOADS = DEPS / "downloads"
 END_LIMIT_S = 5
+WAIT_S = 0.1
 
 
 class SetupError(Exception):
@@ -73,15 +74,24 @@ def failure(purpose, status, output, downloads):
     )
 
 
+def await_output(child):
+    """In short waits: one without a limit can sleep through a signal that comes as it begins."""
+    while True:
+        try:
+            return child.communicate(timeout=WAIT_S)[0]
+        except subprocess.TimeoutExpired:
+            pass
+
+
 def output_of(child, whole):
     """A child in a process group of its own, which Ctrl-C does not reach: it is ended here, or
     awaited where it must not be cut."""
     try:
-        return child.communicate()[0]
+        return await_output(child)
     except KeyboardInterrupt:
         if whole:
             say("stopping after the step under way, which must not be cut …")
-            child.communicate()
+            await_output(child)
             raise
         os.killpg(child.pid, signal.SIGTERM)
         try:

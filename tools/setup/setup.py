@@ -19,6 +19,7 @@ import platform
 import shutil
 import signal
 import sys
+import time
 
 from common import DEPS, ROOT, SetupError, Step, run, say
 
@@ -26,6 +27,7 @@ HERE = ROOT / "tools" / "setup"
 STAMPS = DEPS / "stamps"
 TAIL_LINES = 12
 INTERRUPTED = 130
+ONE_STOP_S = 0.5
 
 
 class Group:
@@ -327,6 +329,25 @@ def main(words):
     return 0
 
 
+def stop_handler():
+    """Raises KeyboardInterrupt. What comes within 0.5 s of the first signal is the same stop:
+    coreutils' `timeout` signals a program and then its group."""
+    first_s = None
+
+    def stop(_number, _frame):
+        nonlocal first_s
+        now_s = time.monotonic()
+        if first_s is None:
+            first_s = now_s
+        elif now_s - first_s < ONE_STOP_S:
+            return
+        raise KeyboardInterrupt
+
+    return stop
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    on_stop = stop_handler()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, on_stop)
     sys.exit(main(sys.argv[1:]))

@@ -242,9 +242,11 @@ class Failures(unittest.TestCase):
 
 
 class Interruptions(unittest.TestCase):
-    """Children that send Ctrl-C's signal themselves, at a moment that is certain."""
+    """Children that send Ctrl-C's signal themselves, at a moment that is certain: set-up already
+    reads their output, which is more than a pipe holds."""
 
     def run_child(self, script, **more):
+        script = f"head -c 200000 /dev/zero; {script}"
         with tempfile.TemporaryDirectory() as folder:
             with unittest.mock.patch.object(common, "DEPS", pathlib.Path(folder)):
                 with redirect_stderr(io.StringIO()):
@@ -259,6 +261,23 @@ class Interruptions(unittest.TestCase):
 
     def test_waits_for_what_must_not_be_cut(self):
         self.assertEqual(self.run_child('kill -INT $PPID; : > "$1/done"', whole=True), ["done"])
+
+    def test_two_signals_at_once_are_one_stop(self):
+        stop = setup.stop_handler()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.addCleanup(signal.signal, number, signal.signal(number, stop))
+        # The second comes while the end is awaited.
+        script = 'kill -INT $PPID; sleep 0.1; kill -TERM $PPID; sleep 0.1; : > "$1/done"'
+        self.assertEqual(self.run_child(script, whole=True), ["done"])
+
+    def test_a_later_signal_is_a_second_stop(self):
+        stop = setup.stop_handler()
+        for now_s, is_stop in ((5.0, True), (5.1, False), (5.49, False), (5.5, True), (5.6, True)):
+            with unittest.mock.patch("time.monotonic", return_value=now_s):
+                if is_stop:
+                    self.assertRaises(KeyboardInterrupt, stop, signal.SIGTERM, None)
+                else:
+                    stop(signal.SIGTERM, None)
 
 
 class RunScript(unittest.TestCase):
@@ -350,19 +369,34 @@ class RunScript(unittest.TestCase):
         child.send_signal(signal.SIGINT)
         self.check_aborted(child)
 
-    def test_one_stop_reaches_set_up_once(self):
-        """Set-up waits for apt; a second signal would cut that."""
+    def waiting_set_up(self, ends_after, at_stop=":"):
+        """Set-up that waits for apt through a stop, ended by so many; the file that lists them."""
         counted = self.root / "counted"
         self.stand_in(
             "tools/setup/ensure",
-            f"trap 'echo stop >>{counted}' INT TERM; echo waits >&2\n"
+            f"trap 'echo stop >>{counted}; {at_stop}' INT TERM; echo waits >&2\n"
             f"until [ -s {counted} ]; do sleep 0.02; done; for i in 1 2 3 4 5; do sleep 0.1; done\n"
+            f"until [ $(wc -l <{counted}) -ge {ends_after} ]; do sleep 0.02; done\n"
             "exit 143",
         )
+        return counted
+
+    def test_one_stop_reaches_set_up_once(self):
+        """Set-up waits for apt; a second signal would cut that. It is sent when the first has come."""
+        counted = self.waiting_set_up(ends_after=1, at_stop="kill -HUP $PPID")
         child = self.start_until(b"waits\n")
         child.send_signal(signal.SIGINT)
         self.check_aborted(child)
         self.assertEqual(counted.read_text(), "stop\n")
+
+    def test_a_later_stop_reaches_set_up_too(self):
+        counted = self.waiting_set_up(ends_after=2)
+        child = self.start_until(b"waits\n")
+        while child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        self.check_aborted(child)
+        self.assertGreaterEqual(len(counted.read_text().splitlines()), 2)
 
 
 class MovedFolder(unittest.TestCase):
@@ -407,21 +441,47 @@ class MovedFolder(unittest.TestCase):
 
 
 class TestScript(unittest.TestCase):
+    """./test in a folder of its own, with a stand-in for set-up."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        shutil.copy(common.ROOT / "test", self.root)
+        shutil.copytree(common.ROOT / "tools/test", self.root / "tools/test")
+        (self.root / "tools/setup").mkdir()
+
+    def stand_in(self, body):
+        ensure = self.root / "tools/setup/ensure"
+        ensure.write_text(f"#!/bin/bash\n{body}\n")
+        ensure.chmod(0o755)
+
     def test_a_folder_that_cannot_be_written(self):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            shutil.copy(common.ROOT / "test", root)
-            shutil.copytree(common.ROOT / "tools/test", root / "tools/test")
-            (root / "tools/setup").mkdir()
-            (root / "tools/setup/ensure").write_text("#!/bin/sh\n")
-            (root / "tools/setup/ensure").chmod(0o755)
-            (root / "build").touch()  # nor can a folder be made in a file
-            ended = subprocess.run([root / "test"], capture_output=True, text=True, check=False)
-            self.assertEqual(ended.returncode, 1)
-            self.assertEqual(ended.stderr, "")
-            sentence, blank, counts = ended.stdout.splitlines()
-            self.assertRegex(sentence, r"^ERROR: The folder \(.*build.*\) cannot be written \(")
-            self.assertEqual((blank, counts), ("", "0 passed, 1 failed"))
+        self.stand_in("exit 0")
+        (self.root / "build").touch()  # nor can a folder be made in a file
+        ended = subprocess.run([self.root / "test"], capture_output=True, text=True, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertEqual(ended.stderr, "")
+        sentence, blank, counts = ended.stdout.splitlines()
+        self.assertRegex(sentence, r"^ERROR: The folder \(.*build.*\) cannot be written \(")
+        self.assertEqual((blank, counts), ("", "0 passed, 1 failed"))
+
+    def test_a_second_signal_does_not_cut_the_end(self):
+        """It comes while what runs is asked to end. The lines wake who reads them: a signal alone
+        does not where it comes right before the read."""
+        ended = self.root / "ended"
+        self.stand_in(
+            f"[ $# -gt 1 ] || exit 0\ntrap 'kill -TERM $PPID; sleep 0.3; : >{ended}; exit 1' INT\n"
+            "for ((i = 0; i < 500; i++)); do echo works; sleep 0.02; done"
+        )
+        words = [self.root / "test", "--only", "setup"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+            self.addCleanup(child.kill)
+            while child.stdout.readline() != b"  works\n":
+                self.assertIsNone(child.poll())
+            child.send_signal(signal.SIGTERM)
+            self.assertEqual(child.wait(timeout=60), 143)
+        self.assertTrue(ended.exists())
 
 
 if __name__ == "__main__":

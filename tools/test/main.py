@@ -61,10 +61,15 @@ def main():
     return 0 if total.failed == 0 and total.passed > 0 else 1
 
 
+def stop(number, _frame):
+    """SystemExit lets the children's process groups be ended (process.py), within a limit of its
+    own; a second signal must not cut that (coreutils' `timeout` sends two)."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: None)
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
-    # SystemExit lets the children's process groups be ended (process.py).
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, stop)
+    sys.exit(main())

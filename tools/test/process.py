@@ -101,6 +101,7 @@ def run(command, limit_s=600, env=None, show="all"):
         _end_group(child.pid)
 
     timer = threading.Timer(limit_s, stop)
+    timer.daemon = True  # the end of a stopped ./test does not wait for the limit
     timer.start()
     pieces = []
     for raw in child.stdout:

@@ -4,24 +4,10 @@ import { EngineError, toEngineError } from '../../../web/src/api/index.js';
 import { runBench } from '../../../bench/main.js';
 import { exitStatus } from './exit.js';
 import { helpText } from './help.js';
+import { abortOnInterrupt } from './interrupt.js';
 import { asksForHelp, parseArguments, type Arguments } from './parse.js';
 import { runModelVerb } from './run.js';
 import { serve } from './serve.js';
-
-const kSigintStatus = 130;
-
-/** The first Ctrl-C (or SIGTERM, or a terminal that closes) asks for an end, the second takes it. */
-function abortOnInterrupt(): AbortSignal {
-  const stop = new AbortController();
-  let count = 0;
-  const interrupt = () => {
-    count += 1;
-    if (count > 1) process.exit(kSigintStatus);
-    stop.abort();
-  };
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, interrupt);
-  return stop.signal;
-}
 
 async function main(words: readonly string[]): Promise<number> {
   // What "bench" writes as JSON goes to a file.
