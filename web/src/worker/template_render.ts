@@ -85,18 +85,37 @@ export function renderTemplate(
   if (input.template.length > limits.source_chars) {
     throw refusal('is too long, in characters', limits.source_chars);
   }
+  let what = 'does not parse';
+  // The library's parser takes the token behind the last one for granted.
+  let otherwise = 'it ends within a block or an expression';
   try {
     const program = parse(tokenize(input.template, { lstrip_blocks: true, trim_blocks: true }));
+    what = 'failed';
+    otherwise = 'it does with a value what cannot be done with it';
     const environment = makeEnvironment(input, limits);
     const interpreter = new BoundedInterpreter(environment, limits, started_ms);
     return String(interpreter.run(program).value);
   } catch (thrown) {
     if (thrown instanceof EngineError) throw thrown;
-    const detail = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new EngineError('template_error', `The chat template failed (${shortened(detail)}).`, {
+    const detail = shortened(ownMessage(thrown) ?? otherwise);
+    throw new EngineError('template_error', `The chat template ${what} (${detail}).`, {
       cause: thrown,
     });
   }
+}
+
+/** What the library itself says; undefined for what its code only stumbled over (a TypeError). */
+function ownMessage(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  if (thrown instanceof RangeError) {
+    // Of V8, and of Firefox's SpiderMonkey.
+    const is_deep = /call stack|recursion/.test(thrown.message);
+    return is_deep ? 'it is nested too deeply' : 'it makes a value that is too large';
+  }
+  // The library leaves a loop by throwing a class of its own.
+  if (thrown.message === '') return 'it leaves a loop where there is none';
+  const is_own = thrown.constructor === Error || thrown.constructor === SyntaxError;
+  return is_own ? thrown.message.replace(/^Parser Error: |\.$/g, '') : undefined;
 }
 
 /** What a template says of itself, as far as a sentence needs it. */

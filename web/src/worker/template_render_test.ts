@@ -64,6 +64,34 @@ test('raise_exception is quoted', () => {
   );
 });
 
+describe('a refusal is a sentence of ours or of the library', () => {
+  const open_end = /does not parse \((it ends within|Unexpected end of input).*\)\.$/;
+  const cases: Record<string, [template: string, sentence: RegExp]> = {
+    'no endfor': [
+      '{% for m in messages %}x',
+      /does not parse \(it ends within a block or an expression\)\.$/,
+    ],
+    'no endif': ['{% if messages %}{{ 1 }}', open_end],
+    'half a block': ['{% if messages', open_end],
+    'a block that ends in an operator': ['{% if 1 +', open_end],
+    'half a list': ['{{ [1,', open_end],
+    'half a word': ['{{ messages', open_end],
+    'no loop variable': ['{% for %}', /parse \(Unexpected token: CloseStatement\)\.$/],
+    'no such block': ['{% nope %}', /parse \(Unknown statement type: nope\)\.$/],
+    'another end': ['{% if 1 }}', /parse \(Expected closing statement token\. \w+ !== \w+\)\.$/],
+    brackets: [`{{ ${'('.repeat(50_000)}`, /parse \(it is nested too deeply\)\.$/],
+    'break outside of a loop': [
+      '{% break %}',
+      /failed \(it leaves a loop where there is none\)\.$/,
+    ],
+    'no such filter': ['{{ messages | nope }}', /failed \(Unknown ArrayValue filter: nope\)\.$/],
+    'a call of text': ["{{ 'a'(1) }}", /failed \(.* not a function: got StringValue\)\.$/],
+  };
+  test.each(Object.entries(cases))('%s', (_name, [template, sentence]) => {
+    expect(() => render(template)).toThrow(sentence);
+  });
+});
+
 test('dates are those of the C locale', () => {
   const date = new Date(2026, 10, 3, 4, 5, 6);
   expect(formatDate(date, '%d %b %Y, %A %B %H:%M:%S %% %y')).toBe(
