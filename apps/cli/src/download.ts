@@ -14,8 +14,10 @@ export interface DownloadOptions {
   onProgress: (loaded_bytes: number, total_bytes: number) => void;
 }
 
+/** XDG's specification has a relative path ignored. */
 export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
-  const base = environment['XDG_CACHE_HOME'] || path.join(os.homedir(), '.cache');
+  const named = environment['XDG_CACHE_HOME'] ?? '';
+  const base = path.isAbsolute(named) ? named : path.join(os.homedir(), '.cache');
   return path.join(base, 'nonstop');
 }
 
@@ -28,10 +30,25 @@ export async function downloadModel(
   const urls = splitUrls(url);
   const key = createHash('sha256').update(url).digest('hex').slice(0, 16);
   const model_folder = path.join(folder, 'models', key);
-  makeFolder(model_folder);
   const files = [];
-  for (const part of urls) files.push(await downloadFile(part, model_folder, options));
+  try {
+    for (const part of urls) files.push(await downloadFile(part, model_folder, options));
+  } catch (thrown) {
+    removeEmptyFolders(model_folder);
+    throw thrown;
+  }
   return files[0] ?? '';
+}
+
+/** A model's folder in the cache, and those above it up to the cache's own, as far as nothing is in them. */
+export function removeEmptyFolders(model_folder: string): void {
+  for (const above of ['.', '..', '../..']) {
+    try {
+      fs.rmdirSync(path.join(model_folder, above));
+    } catch (thrown) {
+      if (systemCode(thrown) !== 'ENOENT') return; // something is in it
+    }
+  }
 }
 
 /** "…-00001-of-00003.gguf" stands for three files. */
@@ -97,8 +114,9 @@ async function downloadFile(
     try {
       await fillPart(url, `${final}.part`, options);
     } catch (thrown) {
-      // What is no model must not be resumed, nor stay.
-      if (thrown instanceof EngineError && thrown.code === 'not_gguf') {
+      // What is no model must not be resumed, nor stay; nor must what cannot be resumed.
+      const is_model = !(thrown instanceof EngineError && thrown.code === 'not_gguf');
+      if (!is_model || resumeOffset(`${final}.part`) === 0) {
         fs.rmSync(`${final}.part`, { force: true });
         fs.rmSync(`${final}.part.json`, { force: true });
       }
@@ -112,10 +130,16 @@ async function downloadFile(
   }
 }
 
+/** How much there is to go on behind: nothing where no note says of which file it is. */
+function resumeOffset(part: string): number {
+  if (!readNote(`${part}.json`)) return 0;
+  return fs.statSync(part, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 /** Goes on behind what an earlier run left, or anew where the file has changed since. */
 async function resume(url: string, part: string, signal: AbortSignal) {
   const note = readNote(`${part}.json`);
-  const offset = note ? (fs.statSync(part, { throwIfNoEntry: false })?.size ?? 0) : 0;
+  const offset = resumeOffset(part);
   try {
     return { stream: await HttpStream.open(url, { signal, offset, etag: note?.etag }), offset };
   } catch (thrown) {
@@ -189,10 +213,13 @@ function describe(head: Buffer): string {
 
 function takeLock(lock: string, url: string): void {
   for (let attempt = 0; attempt < 2; attempt++) {
+    makeFolder(path.dirname(lock));
     try {
       fs.writeFileSync(lock, String(process.pid), { flag: 'wx' });
       return;
     } catch (cause) {
+      // Another process, whose download failed, may have removed the folder in between.
+      if (attempt === 0 && systemCode(cause) === 'ENOENT') continue;
       if (!fs.existsSync(lock)) throw storageError(`The file "${lock}" cannot be written`, cause);
       const pid = readLock(lock);
       if (pid === undefined) break;

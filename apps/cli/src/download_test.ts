@@ -34,7 +34,7 @@ beforeEach(async () => {
 afterEach(() => {
   server.close();
   server.closeAllConnections();
-  fs.rmSync(folder, { recursive: true });
+  fs.rmSync(folder, { recursive: true, force: true });
 });
 
 const url = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/a/model.gguf`;
@@ -59,10 +59,29 @@ test('what is no model is refused at its first bytes, and nothing of it stays', 
   await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve));
   const where = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/inf.gguf`;
   await expect(downloadModel(where, folder, options)).rejects.toMatchObject({ code: 'not_gguf' });
-  const [model = ''] = fs.readdirSync(path.join(folder, 'models'));
-  expect(fs.readdirSync(path.join(folder, 'models', model))).toEqual([]);
+  expect(fs.existsSync(folder)).toBe(false);
   endless.close();
   endless.closeAllConnections();
+});
+
+test('a download that failed leaves nothing, and not what others have there', async () => {
+  const failing = http.createServer((request, response) => {
+    if (request.url === '/none.gguf') return void response.writeHead(404).end();
+    // Cut at once; without an etag it could not be resumed.
+    response.writeHead(200, { 'content-length': kBody.length });
+    response.write(kBody.subarray(0, 1000), () => response.destroy());
+  });
+  await new Promise<void>((resolve) => failing.listen(0, '127.0.0.1', resolve));
+  const host = `http://127.0.0.1:${(failing.address() as AddressInfo).port}`;
+  for (const name of ['none', 'cut']) {
+    await expect(downloadModel(`${host}/${name}.gguf`, folder, options)).rejects.toThrow();
+    expect(fs.existsSync(folder), name).toBe(false);
+  }
+  const file = await downloadModel(url(), folder, options);
+  await expect(downloadModel(`${host}/none.gguf`, folder, options)).rejects.toThrow();
+  expect(fs.readdirSync(path.join(folder, 'models'))).toEqual([path.basename(path.dirname(file))]);
+  failing.close();
+  failing.closeAllConnections();
 });
 
 test('what an earlier run left is resumed', async () => {
@@ -121,6 +140,10 @@ test('a folder that cannot be written is a storage error that says what to do', 
 
 test('names', () => {
   expect(cacheFolder({ XDG_CACHE_HOME: '/x' })).toBe('/x/nonstop');
+  const home = path.join(os.homedir(), '.cache/nonstop');
+  for (const ignored of [undefined, '', 'x', './x']) {
+    expect(cacheFolder({ XDG_CACHE_HOME: ignored })).toBe(home);
+  }
   expect(splitUrls('http://h/m-00001-of-00002.gguf?x=1')).toEqual([
     'http://h/m-00001-of-00002.gguf?x=1',
     'http://h/m-00002-of-00002.gguf?x=1',

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { EngineError, toEngineError, type ErrorCodeName } from '../../../web/src/api/index.js';
 import { checkUrl, schemeError } from '../../../web/src/storage/http_error.js';
-import { cacheFolder, downloadModel, systemCode } from './download.js';
+import { cacheFolder, downloadModel, removeEmptyFolders, systemCode } from './download.js';
 import type { JobSource } from './job.js';
 
 export const kRoot = path.resolve(import.meta.dirname, '../../..');
@@ -95,6 +95,7 @@ export function forgetDamaged({ cache_folder }: ResolvedModel, thrown: unknown):
   const error = toEngineError(thrown);
   if (cache_folder === undefined || !kDamage.includes(error.code)) return error;
   fs.rmSync(cache_folder, { recursive: true, force: true });
+  removeEmptyFolders(cache_folder);
   const sentence = `${error.message} It was deleted from the cache; the next run downloads it anew.`;
   return new EngineError(error.code, sentence, { cause: error });
 }
