@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -294,7 +295,7 @@ class RunScript(unittest.TestCase):
 
     def start(self, **env):
         words = [self.root / "run", "--json", "hi"]
-        return subprocess.Popen(
+        child = subprocess.Popen(
             words,
             env=os.environ | env,
             stdin=subprocess.DEVNULL,
@@ -302,6 +303,26 @@ class RunScript(unittest.TestCase):
             stderr=subprocess.PIPE,
             process_group=0,
         )
+        self.addCleanup(self.end, child)
+        return child
+
+    def end(self, child):
+        """What a failed test leaves."""
+        if not child.stdout.closed:
+            self.said(child)
+
+    def accept(self, server, child):
+        """The connection that the child makes; where it ends without, what it said."""
+        ended = os.pidfd_open(child.pid)
+        ready, _, _ = select.select([server, ended], [], [], 60)
+        os.close(ended)
+        if server not in ready:
+            self.fail(f"Set-up did not come to pip: {self.said(child)}")
+        return server.accept()[0]
+
+    def said(self, child):
+        child.terminate()
+        return child.communicate(timeout=60)[1].decode()
 
     def check_aborted(self, child):
         out, err = child.communicate(timeout=60)
@@ -312,7 +333,7 @@ class RunScript(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as server:
             index = f"http://127.0.0.1:{server.getsockname()[1]}/"
             child = self.start(PIP_INDEX_URL=index, PIP_CONFIG_FILE=os.devnull, no_proxy="127.0.0.1")
-            with server.accept()[0]:  # pip asks, and gets no answer
+            with self.accept(server, child):  # pip asks, and gets no answer
                 child.send_signal(signal.SIGINT)
                 self.check_aborted(child)
         self.assertEqual(os.listdir(self.root / ".deps/downloads"), [])
@@ -325,8 +346,10 @@ class RunScript(unittest.TestCase):
 
     def start_until(self, line):
         child = self.start()
-        while line != child.stderr.readline():
-            self.assertIsNone(child.poll())
+        before = []
+        while (said := child.stderr.readline()) != line:
+            before.append(said)
+            self.assertTrue(said, f"It ended early: {before}")
         return child
 
     def test_a_stopped_build(self):
@@ -416,7 +439,9 @@ class MovedFolder(unittest.TestCase):
 
     def configure(self):
         """The folder that the build folder belongs to, and when that was made."""
-        subprocess.run([self.root / "tools/configure", "p"], check=True, capture_output=True)
+        command = [self.root / "tools/configure", "p"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         cache = self.root / "build/p/CMakeCache.txt"
         (home,) = [line for line in cache.read_text().splitlines() if "HOME_DIRECTORY" in line]
         return home.partition("=")[2], (self.root / "build/p/build.ninja").stat().st_mtime_ns
