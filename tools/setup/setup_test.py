@@ -220,13 +220,21 @@ class Failures(unittest.TestCase):
             self.assertEqual(os.listdir(folder), [])
 
     def test_missing_packages_without_rights_name_the_command(self):
-        with unittest.mock.patch.multiple(
-            system, installed_versions=lambda _: {"cmake": "1"}, privilege=lambda: None
-        ):
-            with self.assertRaisesRegex(
-                common.SetupError, r"install -y --no-install-recommends lld-19 ninja-build$"
-            ):
-                system.install({"cmake": "/", "ninja-build": "/", "lld-19": "/"})
+        lines = {
+            "/usr/bin/sudo": "run this line, then try again: sudo apt-get update && sudo apt-get",
+            None: "run this line as root, then try again: apt-get update && apt-get",
+        }
+        for sudo, line in lines.items():
+            with unittest.mock.patch.multiple(
+                system, installed_versions=lambda _: {"cmake": "1"}, privilege=lambda: None
+            ), unittest.mock.patch("shutil.which", return_value=sudo):
+                with self.assertRaises(common.SetupError) as raised:
+                    system.install({"cmake": "/", "ninja-build": "/", "lld-19": "/"})
+            self.assertEqual(
+                raised.exception.message,
+                "System packages are missing and this user may not install them; "
+                f"{line} install -y --no-install-recommends lld-19 ninja-build",
+            )
 
     def test_another_processor_is_named(self):
         with unittest.mock.patch("platform.machine", return_value="aarch64"):
@@ -240,6 +248,64 @@ class Failures(unittest.TestCase):
             npm.explanation(output + manual + "npm error A complete log of this run: x"),
             "npm error code EUSAGE\nnpm error Missing: a from lock file",
         )
+
+
+class WithoutPython(unittest.TestCase):
+    """tools/setup/ensure on a machine without Python, for a user without rights."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "tools/setup").mkdir(parents=True)
+        # The real list, whose files are all missing but one.
+        pins = (common.ROOT / "tools/pins.json").read_text().replace(': "/', ': "/nowhere/')
+        there = self.root / "cmake"
+        there.touch()
+        pins = pins.replace("/nowhere/usr/bin/cmake", str(there))
+        (self.root / "tools/pins.json").write_text(pins)
+        self.apt = json.loads(pins)["apt"]
+        source = (common.ROOT / "tools/setup/ensure").read_text()
+        self.ensure = self.root / "tools/setup/ensure"
+        self.ensure.write_text(source.replace("/usr/bin/python3", "/nowhere/python3"))
+        # What the script calls, and an `id` of no root.
+        for name in ("bash", "dirname", "sed", "sort"):
+            (self.root / name).symlink_to(shutil.which(name))
+        self.program("id", "echo 1000")
+
+    def program(self, name, body):
+        (self.root / name).write_text(f"#!/bin/bash\n{body}\n")
+        (self.root / name).chmod(0o755)
+
+    def message(self, *groups):
+        words = ["/bin/bash", self.ensure, "--json", "ensure", *groups]
+        ended = subprocess.run(
+            words, env={"PATH": str(self.root)}, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        message = json.loads(ended.stdout)["error"]["message"]
+        self.assertEqual(ended.stderr, f"ERROR: {message}\n")
+        return message
+
+    def line(self, sudo, *lists):
+        packages = sorted({name for each in lists for name in self.apt[each]} - {"cmake"})
+        who = "this line" if sudo else "this line as root"
+        return (
+            f"System packages are missing and this user may not install them; run {who}, then try "
+            f"again: {sudo}apt-get update && {sudo}apt-get install -y --no-install-recommends "
+            + " ".join(["python3", *packages])
+        )
+
+    def test_one_line_names_all_that_is_missing(self):
+        groups = ("node", "npm", "toolchain", "model-smollm2")
+        self.assertEqual(self.message(*groups), self.line("", "python", "toolchain"))
+
+    def test_without_a_group_it_is_for_all(self):
+        self.assertEqual(self.message(), self.line("", *self.apt))
+
+    def test_where_there_is_sudo_it_is_named(self):
+        self.program("sudo", "exit 1")
+        self.assertEqual(self.message("chromium"), self.line("sudo ", "python", "chromium"))
 
 
 class Interruptions(unittest.TestCase):

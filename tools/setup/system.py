@@ -5,6 +5,7 @@ Without the right to install, the exact command is printed instead and set-up fa
 
 import os
 import platform
+import shutil
 import subprocess
 
 from common import DEPS, SetupError, Step, run
@@ -43,9 +44,11 @@ def install(packages):
     if missing:
         words = privilege()
         if words is None:
+            # The same sentence as in `ensure`.
+            who, sudo = ("", "sudo ") if shutil.which("sudo") else (" as root", "")
             raise SetupError(
-                "System packages are missing and this user may not install them. Run this line, "
-                "then try again:\n  sudo apt-get update && sudo apt-get install -y "
+                "System packages are missing and this user may not install them; run this line"
+                f"{who}, then try again: {sudo}apt-get update && {sudo}apt-get install -y "
                 f"--no-install-recommends {' '.join(missing)}"
             )
         apt = [*words, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
