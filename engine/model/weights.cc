@@ -23,6 +23,12 @@ uint64_t OnHeap(uint64_t size_bytes) { return size_bytes + 3 * AlignedBuffer::kA
 }  // namespace
 
 Status WeightStore::Push(const TensorPiece& piece) {
+  if (expected_size_bytes_ > options_.limit_bytes) {
+    return MakeError(ErrorCode::kOutOfMemory,
+                     "The weights need (%llu) bytes, more than the engine can address (%llu).",
+                     static_cast<unsigned long long>(expected_size_bytes_),
+                     static_cast<unsigned long long>(options_.limit_bytes));
+  }
   if (piece.offset_bytes == 0) {
     Status status = Begin(*piece.tensor);
     if (!status.ok()) {
@@ -79,7 +85,7 @@ void WeightStore::ReserveMemory(std::span<const GgufTensor> tensors) {
     expected_size_bytes_ +=
         OnHeap(IsVector(tensor) ? matrix->column_count * sizeof(float) : PackedSizeBytes(*matrix));
   }
-  if (expected_size_bytes_ <= size_bytes_) return;
+  if (expected_size_bytes_ <= size_bytes_ || expected_size_bytes_ > options_.limit_bytes) return;
   // Freed at once: the heap keeps what it has grown by.
   (void)AlignedBuffer::CreateUninitialized(expected_size_bytes_ - size_bytes_);
 }

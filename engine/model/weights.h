@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ namespace nonstop {
 
 struct WeightOptions {
   bool keeps_raw = false;  // for the reference kernels
+  // All that can be addressed: 4 GiB as wasm.
+  uint64_t limit_bytes = std::numeric_limits<size_t>::max();
 };
 
 class WeightStore final : public WeightSink {
@@ -25,7 +28,8 @@ class WeightStore final : public WeightSink {
   explicit WeightStore(WeightOptions options) : options_(options) {}
 
   // Makes the heap large enough for these tensors too, in one step: to some hosts each growth of a
-  // memory is dear (V8 collects garbage). Best effort.
+  // memory is dear (V8 collects garbage). Best effort; where the sizes alone are past the limit,
+  // the next Push says so, before the file is read.
   void ReserveMemory(std::span<const GgufTensor> tensors) override;
   Status Push(const TensorPiece& piece) override;
 
