@@ -140,6 +140,9 @@ BackendStats CpuBackend::stats() const {
 Result<std::unique_ptr<Backend>> CpuBackendFactory::Create(const Plan& prefill, const Plan& decode,
                                                            const ModelSpec& spec,
                                                            const BackendOptions& options) {
+  if (options.resident == ResidentUse::kAlways || options.resident == ResidentUse::kAlone) {
+    return MakeError(ErrorCode::kBackendFailed, "The resident plan is the GPU's.");
+  }
   options_.context_length = options.context_length;
   options_.kv_type = options.kv_is_f32 ? KvType::kF32 : KvType::kF16;
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,

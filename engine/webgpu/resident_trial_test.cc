@@ -123,5 +123,15 @@ TEST(ResidentTrialTest, APlanThatLeavesTokensToTheHostIsDropped) {
   EXPECT_FALSE(often.is_resident);
 }
 
+TEST(ResidentTrialTest, TheCpuHasNoSuchPlan) {
+  for (const char* plan : {"resident", "resident-1"}) {
+    EngineOptions options;
+    options.plan_name = plan;
+    const auto engine = TestEngine::Load({TestDataPath("tiny/llama_tied.gguf")}, options);
+    ASSERT_FALSE(engine.ok());
+    EXPECT_EQ(engine.error().code, ErrorCode::kBackendFailed);
+  }
+}
+
 }  // namespace
 }  // namespace nonstop
