@@ -17,7 +17,9 @@ def shorten(text):
     text = re.sub(r"[ \t]*//[^\n]*", "", text)
     text = re.sub(r"\n\s+", "\n", "\n" + text).lstrip("\n")
     # Not '-': two of them in a row would be another operator.
-    return re.sub(r" *([=+*/<>,;:{}()&|!%^\[\]]+) *", r"\1", text)
+    text = re.sub(r" *([=+*/<>,;:{}()&|!%^\[\]]+) *", r"\1", text)
+    # A line for each function is enough to find what a compiler complains of.
+    return re.sub(r"([;{,(])\n", r"\1", text)
 
 
 def pack(data):

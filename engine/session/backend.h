@@ -26,7 +26,7 @@ struct BackendStats {
   uint32_t dispatches_per_token = 0;
   uint32_t barriers_per_token = 0;
   uint32_t thread_count = 1;
-  bool is_resident = false;  // one sequence is decoded by the resident plan
+  bool is_resident = false;  // replies are decoded by the resident plan
 };
 
 enum class WorkStatus : uint8_t { kDone, kMoreWork, kWaitGpu };

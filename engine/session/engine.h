@@ -23,7 +23,7 @@ struct EngineOptions {
   uint32_t prefill_chunk = 0;  // 0: as the backend wants it
   cpu::KvType kv_type = cpu::KvType::kF16;
   cpu::ActivationType activation = cpu::ActivationType::kQ8;
-  // "auto": "fused", and for one sequence the resident plan where the backend has it and it serves.
+  // "auto": "fused", and for replies the resident plan where the backend has it and it serves.
   // "resident": that plan wherever it runs; "resident-1": with one workgroup.
   std::string plan_name = "auto";
 };

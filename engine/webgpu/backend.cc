@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "cpu/ops.h"
+#include "webgpu/resident.h"
 
 namespace nonstop {
 namespace {
@@ -101,17 +102,25 @@ Status WebGpuBackend::CreateResident(const BackendOptions& options, std::vector<
   // A software adapter runs a few workgroups at a time.
   const bool is_auto = options.resident == ResidentUse::kAuto;
   if (is_auto && gpu_.adapter().is_fallback) return {};
-  ASSIGN_OR_RETURN(resident_, GpuProgram::CreateResident(model_, decode_plan_, decode_arenas_.get(),
-                                                         pipelines_.get(), params));
-  if (resident_ == nullptr) return is_auto ? Status() : NoResidentPlan();
-  if (options.resident == ResidentUse::kAlone) {
-    resident_->SetResidentWorkgroups(1);
-    is_resident_alone_ = true;
-  } else {
-    trial_ = std::make_unique<ResidentTrial>(model_, decode_plan_, *decode_arenas_,
-                                             decode_.front().get(), resident_.get(), is_auto);
+  is_resident_alone_ = options.resident == ResidentUse::kAlone;
+  for (const auto& chain : decode_) {
+    ASSIGN_OR_RETURN(std::unique_ptr<GpuProgram> program,
+                     GpuProgram::CreateResident(model_, decode_plan_, decode_arenas_.get(),
+                                                chain->row_limit(), pipelines_.get(), params));
+    if (program == nullptr) return is_auto ? Status() : NoResidentPlan();
+    if (is_resident_alone_) program->SetResidentWorkgroups(1, kMostResidentRows);
+    resident_.push_back(std::move(program));
+  }
+  if (!is_resident_alone_) {
+    trial_ = std::make_unique<ResidentTrial>(model_, decode_plan_, *decode_arenas_, is_auto);
   }
   return {};
+}
+
+void WebGpuBackend::DropResident() {
+  trial_.reset();
+  resident_.clear();
+  decode_arenas_->DropRelay();
 }
 
 // The parameters of all programs, written once.
@@ -121,14 +130,14 @@ Status WebGpuBackend::CreateParams(const std::vector<uint32_t>& words) {
   TRY(gpu_.Upload(params_, 0, std::as_bytes(std::span(words))));
   TRY(prefill_->Bind(params_));
   for (const auto& program : decode_) TRY(program->Bind(params_));
-  if (resident_) TRY(resident_->Bind(params_));
+  for (const auto& program : resident_) TRY(program->Bind(params_));
   return BindCache();
 }
 
 Status WebGpuBackend::BindCache() {
   TRY(prefill_->BindCache(params_));
   for (const auto& program : decode_) TRY(program->BindCache(params_));
-  if (resident_) TRY(resident_->BindCache(params_));
+  for (const auto& program : resident_) TRY(program->BindCache(params_));
   return {};
 }
 
@@ -148,21 +157,39 @@ Result<bool> WebGpuBackend::IsReady(const Clock& clock) {
       gpu_.pipeline_state(cache_->copy_pipeline()) != GpuPipelineState::kReady) {
     return false;
   }
-  if (resident_ && !resident_->HasPipelines()) {
-    trial_.reset();
-    resident_.reset();
-  }
+  while (!resident_.empty() && !resident_.back()->HasPipelines()) resident_.pop_back();
+  if (resident_.empty()) DropResident();
   if (trial_) {
-    ASSIGN_OR_RETURN(const bool is_over, trial_->Advance(clock));
+    ASSIGN_OR_RETURN(const bool is_over, trial_->Advance(clock, decode_, resident_));
     if (!is_over) return false;
-    if (!trial_->serves()) {
+    const size_t serving_count = trial_->serving_count();
+    if (serving_count == 0) {
       if (!trial_->is_timed()) return NoResidentPlan();  // and so it stays
-      resident_.reset();
+      DropResident();
     }
+    resident_.resize(serving_count);
     trial_.reset();
   }
   is_ready_ = true;
   return true;
+}
+
+// The first that is made for so many rows; null: none is.
+static GpuProgram* ProgramFor(std::span<const std::unique_ptr<GpuProgram>> programs,
+                              uint32_t row_count) {
+  const auto fits = [&](const auto& program) { return program->row_limit() >= row_count; };
+  const auto found = std::find_if(programs.begin(), programs.end(), fits);
+  return found == programs.end() ? nullptr : found->get();
+}
+
+GpuProgram* WebGpuBackend::DecodeProgramFor(uint32_t row_count) const {
+  GpuProgram* program = ProgramFor(decode_, row_count);
+  CHECK(program != nullptr);
+  return program;
+}
+
+GpuProgram* WebGpuBackend::ResidentProgramFor(uint32_t row_count) const {
+  return ProgramFor(resident_, row_count);
 }
 
 void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
@@ -170,11 +197,9 @@ void WebGpuBackend::Begin(Phase phase, const Batch& batch) {
   is_prefill_ = phase == Phase::kPrefill;
   running_ = prefill_.get();
   if (!is_prefill_) {
-    const auto fits = [&](const auto& program) { return program->row_limit() >= row_count; };
-    const auto found = std::find_if(decode_.begin(), decode_.end(), fits);
-    CHECK(found != decode_.end());
-    running_ = is_resident_alone_ && row_count == 1 ? resident_.get() : found->get();
-    // attention_decode.wgsl relies on it.
+    running_ = is_resident_alone_ ? ResidentProgramFor(row_count) : nullptr;
+    if (running_ == nullptr) running_ = DecodeProgramFor(row_count);
+    // attention_decode.wgsl and resident.wgsl rely on it.
     for (uint32_t i = 0; i < row_count; ++i) CHECK(batch.rows[i].sequence == i);
   }
   row_count_ = row_count;
@@ -250,7 +275,7 @@ Status WebGpuBackend::BeginReplies(const Batch& batch, std::span<const ReplyStat
   Begin(Phase::kDecode, batch);
   EncodeReplies(model_.layout, replies, end_tokens_, &state_words_);
   is_reply_run_ = true;
-  if (resident_ && row_count_ == 1) running_ = resident_.get();
+  if (GpuProgram* resident = ResidentProgramFor(row_count_)) running_ = resident;
   taken_count_ = queued_count_;  // what is under way yet is dropped
   run_taken_count_ = 0;
   chosen_.assign(row_count_, kNoToken);
@@ -312,17 +337,17 @@ WorkStatus WebGpuBackend::TakeStep(double now_us) {
   const StepSlot& slot = steps_[taken_count_ % kRingSteps];
   if (taken_count_ == queued_count_ || gpu_.last_done() < slot.ticket) return WorkStatus::kWaitGpu;
   const uint32_t vocabulary_size = decode_plan_.graph.value(decode_plan_.logits.value).width;
+  bool needs_host = false;
   for (uint32_t i = 0; i < row_count_; ++i) {
     const uint32_t* record = &slot.words[i * RecordLayout::kWords];
+    needs_host |= record[RecordLayout::kNeedsHost] != 0;
     const bool is_chosen = record[RecordLayout::kNeedsHost] == 0 &&
                            record[RecordLayout::kIndex] == next_index_[i] &&
                            record[RecordLayout::kToken] < vocabulary_size;
     chosen_[i] = is_chosen ? static_cast<TokenId>(record[RecordLayout::kToken]) : kNoToken;
     ++next_index_[i];
   }
-  if (resident_ && running_ == resident_.get() && slot.words[RecordLayout::kNeedsHost] != 0) {
-    CountResidentFailure();
-  }
+  if (needs_host && running_ == ResidentProgramFor(row_count_)) CountResidentFailure();
   ++taken_count_;
   MeasureStep(now_us);
   return WorkStatus::kDone;
@@ -332,8 +357,8 @@ WorkStatus WebGpuBackend::TakeStep(double now_us) {
 // once in a while because of the logits themselves; if not, the resident plan works no more.
 void WebGpuBackend::CountResidentFailure() {
   if (++resident_failure_count_ < kMostResidentFailures) return;
-  resident_.reset();
-  running_ = decode_.front().get();
+  running_ = DecodeProgramFor(row_count_);
+  DropResident();
 }
 
 // Several steps may be seen at once, so the whole run is looked at.
@@ -358,7 +383,7 @@ BackendStats WebGpuBackend::stats() const {
   stats.activation_bytes = prefill_arenas_->size_bytes() + decode_arenas_->size_bytes();
   stats.gpu_bytes = stats.weight_bytes + stats.kv_bytes + stats.activation_bytes;
   stats.dispatches_per_token = dispatches_per_token_;
-  stats.is_resident = resident_ != nullptr && !trial_;
+  stats.is_resident = !resident_.empty() && !trial_;
   return stats;
 }
 

@@ -59,7 +59,10 @@ class WebGpuBackend final : public Backend, public ReplyRun {
 
   Status CreateModel(const ModelSpec& spec, const BackendOptions& options);
   Status CreateResident(const BackendOptions& options, std::vector<uint32_t>* params);
+  void DropResident();
   void CountResidentFailure();
+  GpuProgram* DecodeProgramFor(uint32_t row_count) const;
+  GpuProgram* ResidentProgramFor(uint32_t row_count) const;  // null: the chain's
   Status CreatePrograms(const BackendOptions& options);
   Status CreateParams(const std::vector<uint32_t>& words);
   Status BindCache();
@@ -85,10 +88,10 @@ class WebGpuBackend final : public Backend, public ReplyRun {
   std::unique_ptr<GpuArenas> decode_arenas_;
   std::unique_ptr<GpuProgram> prefill_;
   std::vector<std::unique_ptr<GpuProgram>> decode_;  // by row limit, ascending
-  // For one row, until it turns out not to serve.
-  std::unique_ptr<GpuProgram> resident_;
+  // Likewise, until it turns out not to serve.
+  std::vector<std::unique_ptr<GpuProgram>> resident_;
   std::unique_ptr<ResidentTrial> trial_;  // until it is over
-  bool is_resident_alone_ = false;        // all runs of one row have it
+  bool is_resident_alone_ = false;        // all decode runs have it
   uint32_t resident_failure_count_ = 0;
   GpuBufferId params_ = kNoBuffer;
   std::vector<TokenId> end_tokens_;

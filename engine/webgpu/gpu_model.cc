@@ -100,6 +100,15 @@ Result<std::unique_ptr<GpuArenas>> GpuArenas::Create(Gpu* gpu, const Plan& plan)
   return arenas;
 }
 
+Status GpuArenas::AllocateRelay(uint64_t size_bytes) {
+  return relay_.buffer == kNoBuffer ? Allocate(size_bytes, &relay_) : Status();
+}
+
+void GpuArenas::DropRelay() {
+  Destroy(relay_);
+  relay_ = {};
+}
+
 GpuArenas::~GpuArenas() {
   for (const Buffer& buffer : arenas_) Destroy(buffer);
   for (const Buffer* buffer : {&normed_rows_, &qkv_rows_, &parts_, &best_, &relay_})

@@ -65,8 +65,9 @@ class GpuArenas {
   GpuBufferId parts() const { return parts_.buffer; }
   // Between the dispatches of sampling; of decode plans only.
   GpuBufferId best() const { return best_.buffer; }
-  // What workgroups of the resident plan hand to each other; zeros at first.
-  Status AllocateRelay(uint64_t size_bytes) { return Allocate(size_bytes, &relay_); }
+  // What workgroups of the resident plan hand to each other; zeros at first. Once for all programs.
+  Status AllocateRelay(uint64_t size_bytes);
+  void DropRelay();
   GpuBufferId relay() const { return relay_.buffer; }
   // To bind it whole.
   uint64_t SizeBytesOf(GpuBufferId buffer) const;

@@ -1,12 +1,20 @@
 #include "webgpu/kernel_call.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/format.h"
 
 namespace nonstop {
 
+uint32_t Workload::TeamCount(uint32_t row_count) const {
+  const uint32_t fewest = std::max(DivideRoundUp(row_count, team_rows), std::min(row_count, 2u));
+  return DivideRoundUp(row_count, DivideRoundUp(row_count, fewest));
+}
+
 std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
+  if (team_rows > 0) return SpreadWorkgroups(uint64_t{fixed_count} * TeamCount(row_count));
   const uint64_t units = uint64_t{row_count} * units_per_row;
   const uint64_t workgroups = DivideRoundUp<uint64_t>(units, units_per_workgroup) + spare_count;
   return SpreadWorkgroups(fixed_count * workgroups);

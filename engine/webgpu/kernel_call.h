@@ -23,14 +23,18 @@ struct ActivationPlace {
 
 // How many workgroups a run needs: those of `fixed_count` kinds of work, each for
 // rows * units_per_row units, of which a workgroup does so many, and `spare_count` more, since the
-// units are of that many more sets and no workgroup has units of two.
+// units are of that many more sets and no workgroup has units of two. Or, where `team_rows` is not
+// 0, `fixed_count` for each team of up to so many rows; rows are shared evenly by the fewest teams,
+// two where there are two rows.
 struct Workload {
   RowSpace row_space = RowSpace::kTokens;
   uint32_t fixed_count = 1;
   uint32_t spare_count = 0;
   uint32_t units_per_row = 1;
   uint32_t units_per_workgroup = 1;
+  uint32_t team_rows = 0;
 
+  uint32_t TeamCount(uint32_t row_count) const;
   std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;
 };
 

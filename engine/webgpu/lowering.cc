@@ -38,12 +38,14 @@ Result<std::unique_ptr<GpuProgram>> GpuProgram::Create(const GpuModel& model, co
 
 Result<std::unique_ptr<GpuProgram>> GpuProgram::CreateResident(const GpuModel& model,
                                                                const Plan& plan, GpuArenas* arenas,
+                                                               uint32_t row_limit,
                                                                PipelineSet* pipelines,
                                                                std::vector<uint32_t>* params) {
-  ASSIGN_OR_RETURN(std::optional<ResidentCall> resident, LowerResident(model, plan, arenas));
+  ASSIGN_OR_RETURN(std::optional<ResidentCall> resident,
+                   LowerResident(model, plan, row_limit, arenas));
   if (!resident) return std::unique_ptr<GpuProgram>();
-  auto program = std::unique_ptr<GpuProgram>(new GpuProgram(model, *arenas, 1));
-  StepLowering lowering(model, plan, *arenas, Phase::kDecode, 1);
+  auto program = std::unique_ptr<GpuProgram>(new GpuProgram(model, *arenas, row_limit));
+  StepLowering lowering(model, plan, *arenas, Phase::kDecode, row_limit);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const bool is_resident = i >= resident->first_step && i < resident->end_step;
     if (is_resident && i > resident->first_step) continue;
@@ -189,11 +191,16 @@ Status GpuProgram::BindCache(GpuBufferId params) {
   return {};
 }
 
-void GpuProgram::SetResidentWorkgroups(uint32_t count) {
+uint32_t GpuProgram::SetResidentWorkgroups(uint32_t most, uint32_t most_together) {
+  uint32_t count = most;
   for (Call& call : calls_) {
-    if (call.kernel.is_optional) call.kernel.workload.fixed_count = count;
+    Workload& workload = call.kernel.workload;
+    if (workload.team_rows == 0) continue;
+    count = std::min(most, most_together / workload.TeamCount(row_limit_));
+    workload.fixed_count = count;
   }
   row_count_ = 0;
+  return count;
 }
 
 bool GpuProgram::HasPipelines() const {

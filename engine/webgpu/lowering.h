@@ -23,9 +23,9 @@ class GpuProgram {
                                                     const GpuArenas& arenas, Phase phase,
                                                     uint32_t row_limit, PipelineSet* pipelines,
                                                     std::vector<uint32_t>* params);
-  // For one row, with the layers in one dispatch (resident.h). Null where that is not possible.
+  // With the layers in one dispatch (resident.h). Null where that is not possible.
   static Result<std::unique_ptr<GpuProgram>> CreateResident(const GpuModel& model, const Plan& plan,
-                                                            GpuArenas* arenas,
+                                                            GpuArenas* arenas, uint32_t row_limit,
                                                             PipelineSet* pipelines,
                                                             std::vector<uint32_t>* params);
   GpuProgram(const GpuProgram&) = delete;
@@ -40,7 +40,9 @@ class GpuProgram {
   // The dispatches of a run, with those that choose the next tokens if `chooses` (of decode
   // programs only); valid until the next call.
   std::span<const GpuDispatch> Dispatches(uint32_t row_count, uint32_t output_count, bool chooses);
-  void SetResidentWorkgroups(uint32_t count);
+  // How many workgroups a team gets: `most`, or fewer so that all teams have at most
+  // `most_together`. Returns it.
+  uint32_t SetResidentWorkgroups(uint32_t most, uint32_t most_together);
   bool HasPipelines() const;  // all of them, ready
   size_t dispatch_count() const { return calls_.size(); }
   size_t bind_group_count() const { return groups_.size(); }

@@ -153,7 +153,23 @@ TEST(Lowering, TheResidentPlanIsLegalAndTakesFiveDispatches) {
     gpu.set_subgroups(8);
     const NullRun run = RunOn(gpu, model, Options("resident-1"), 5, 3);
     EXPECT_EQ(run.dispatches_per_token, 5u) << model;
+    NullGpu other;
+    other.set_subgroups(8);
+    EngineOptions several = Options("resident-1");
+    several.max_sequence_count = 8;
+    EXPECT_EQ(RunOn(other, model, several, 5, 3).dispatches_per_token, 5u) << model;
   }
+}
+
+// Teams of two rows at most, and two where there are two rows.
+TEST(Lowering, RowsAreSharedByTeams) {
+  Workload workload = {.fixed_count = 10, .team_rows = 2};
+  const uint32_t counts[] = {1, 2, 2, 2, 3, 3, 4, 4};
+  for (uint32_t rows = 1; rows <= 8; ++rows) {
+    EXPECT_EQ(workload.Workgroups(rows)[0], 10 * counts[rows - 1]) << rows;
+  }
+  workload.team_rows = 1;
+  EXPECT_EQ(workload.Workgroups(5)[0], 50u);
 }
 
 TEST(Lowering, ReadsBackTheLogitsOfWantedRowsOnly) {

@@ -20,10 +20,16 @@ using enum KernelBinding;
 
 // resident.wgsl's
 constexpr uint32_t kWorkgroup = 256;
-constexpr uint32_t kHeaderWords = 16;
+constexpr uint32_t kHeaderWords = 4 * kMostResidentTeams;
 constexpr uint32_t kRanges = 16;
 constexpr uint32_t kMostWindows = 3;
+constexpr uint32_t kLeastLanes = 8;
 constexpr uint32_t kMostLanes = 64;
+// Of a team, where there is workgroup memory for so many. With 3 and 4 an invocation needs so many
+// registers that a core of an H200 runs one workgroup in place of two: slower than more teams.
+constexpr uint32_t kMostTeamRows = 2;
+// Rows up to so many have a team each: two of 128 workgroups fill a GPU of 132 cores.
+constexpr uint32_t kFewTeams = 2;
 // Of rows, so that each workgroup has one.
 constexpr uint32_t kMostSets = kMostResidentWorkgroups;
 constexpr uint32_t kMatrixCount = 7;
@@ -64,7 +70,7 @@ struct Role {
   uint32_t block_count() const { return GpuBlockCount(column_count); }
   uint32_t SetCount(uint32_t lanes) const { return DivideRoundUp(row_count * lanes, kWorkgroup); }
   uint32_t lanes() const {
-    uint32_t lanes = 8;
+    uint32_t lanes = kLeastLanes;
     while (lanes < kMostLanes && lanes < block_count() && SetCount(2 * lanes) <= kMostSets) {
       lanes *= 2;
     }
@@ -72,16 +78,22 @@ struct Role {
   }
 };
 
+struct Teams {
+  uint32_t rows;  // of a team
+  uint32_t count;
+};
+
 class ResidentLowering {
  public:
-  ResidentLowering(const GpuModel& model, const Plan& plan) : model_(model), plan_(plan) {}
+  ResidentLowering(const GpuModel& model, const Plan& plan, uint32_t row_limit)
+      : model_(model), plan_(plan), row_limit_(row_limit) {}
 
   bool FindLayers();
   bool ReadLayers();
   Result<KernelCall> MakeCall(GpuArenas* arenas);
   uint32_t layer_count() const { return layer_count_; }
   uint32_t first_step() const { return first_step_; }
-  uint32_t relay_words() const;
+  uint64_t relay_bytes() const;
 
  private:
   std::span<const Binding> BindingsOf(uint32_t layer, uint32_t step) const {
@@ -99,12 +111,19 @@ class ResidentLowering {
   bool AddVector(uint32_t word, const Binding& binding);
   bool IsServed() const;
   uint32_t layer_words() const;
-  uint32_t workgroup_bytes() const;
+  uint64_t row_words() const;
+  uint64_t single_teams_words() const;
+  uint32_t workgroup_bytes(uint32_t team_rows) const;
+  Teams TeamsOf(uint32_t row_limit) const;
+  // Of a subgroup or less, as far as sums are shuffled.
+  uint32_t line_count() const { return kWorkgroup / std::min(model_.subgroup_min_size, 32u); }
+  uint32_t StagedSize() const;
   std::array<Role, 4> Roles() const;
   void AddRole(const Role& role, KernelSpec* spec) const;
 
   const GpuModel& model_;
   const Plan& plan_;
+  uint32_t row_limit_;
   uint32_t first_step_ = 0;
   uint32_t layer_count_ = 0;
   OpAttributes qkv_ = {};
@@ -218,10 +237,11 @@ bool ResidentLowering::IsServed() const {
   if (qkv_.head_dim % 8 != 0 || !std::has_single_bit(lanes_token)) return false;
   if (lanes_token > model_.subgroup_min_size || model_.cache->group_count() != 1) return false;
   const GpuLimits& limits = model_.gpu->adapter().limits;
-  if (limits.max_workgroup_storage_bytes < workgroup_bytes() ||
-      limits.max_storage_binding_size_bytes < relay_words() * sizeof(uint32_t)) {
+  if (limits.max_workgroup_storage_bytes < workgroup_bytes(1) ||
+      limits.max_storage_binding_size_bytes < relay_bytes()) {
     return false;
   }
+  if (plan_.limits.token_rows > kMostResidentRows) return false;
   for (const Role& role : Roles()) {
     if (role.column_count % kGpuBlockColumns != 0) return false;
     if (role.least_rows % (kWorkgroup / role.lanes()) != 0) return false;
@@ -229,28 +249,47 @@ bool ResidentLowering::IsServed() const {
   return true;
 }
 
-// Elements of a product's input in workgroup memory.
-uint32_t StagedSize(std::span<const Role> roles) {
-  uint32_t size = 0;
-  for (const Role& role : roles) size = std::max(size, (role.block_count() | 1) * kGpuBlockColumns);
+// Elements of resident.wgsl's xs: products' inputs, behind those of o what attention's parts weigh;
+// or attention's sums.
+uint32_t ResidentLowering::StagedSize() const {
+  uint32_t size = line_count() * qkv_.head_dim;
+  for (const Role& role : Roles()) {
+    const uint32_t parts = role.name == "o" ? 3 * kRanges * qkv_.head_count : 0;
+    size = std::max(size, (role.block_count() | 1) * kGpuBlockColumns + parts);
+  }
   return size;
 }
 
 // What resident.wgsl declares.
-uint32_t ResidentLowering::workgroup_bytes() const {
-  const uint32_t lines = kWorkgroup / std::min(model_.subgroup_min_size, 32u);
-  const uint32_t words = std::max(StagedSize(Roles()), lines * qkv_.head_dim) + 2 * kWorkgroup +
-                         lines + layer_count_ * kLayerWords + qkv_.head_dim + 3 * qkv_.head_dim +
-                         2 * lines + 3 * kRanges * qkv_.head_count + 8;
+uint32_t ResidentLowering::workgroup_bytes(uint32_t team_rows) const {
+  const uint32_t partials = kWorkgroup / std::min(model_.subgroup_min_size, kLeastLanes);
+  const uint32_t of_row = StagedSize() + 2 * partials + line_count() + qkv_.head_dim;
+  const uint32_t words =
+      team_rows * of_row + layer_count_ * kLayerWords + 3 * qkv_.head_dim + 2 * line_count() + 8;
   return words * sizeof(uint32_t);
+}
+
+// What the teams of programs for so many rows are like.
+Teams ResidentLowering::TeamsOf(uint32_t row_limit) const {
+  const bool has_room = workgroup_bytes(kMostTeamRows) <= model_.workgroup_bytes;
+  const uint32_t rows = row_limit > kFewTeams && has_room ? kMostTeamRows : 1;
+  return {rows, std::max(std::min(kFewTeams, row_limit), DivideRoundUp(row_limit, rows))};
 }
 
 uint32_t ResidentLowering::layer_words() const {
   return (qkv_.head_count + 2 * qkv_.kv_head_count) * qkv_.head_dim +
          kRanges * qkv_.head_count * (qkv_.head_dim + 2) + 2 * columns_ + ffn_rows_;
 }
-uint32_t ResidentLowering::relay_words() const {
-  return kHeaderWords + 2 * layer_count_ * layer_words();
+// Both halves.
+uint64_t ResidentLowering::row_words() const { return uint64_t{2} * layer_count_ * layer_words(); }
+// Of the programs whose teams have one row, if those for more rows are others.
+uint64_t ResidentLowering::single_teams_words() const {
+  return TeamsOf(plan_.limits.token_rows).rows > 1 ? row_words() * kFewTeams : 0;
+}
+uint64_t ResidentLowering::relay_bytes() const {
+  const Teams most = TeamsOf(plan_.limits.token_rows);
+  const uint64_t words = single_teams_words() + row_words() * most.rows * most.count;
+  return (kHeaderWords + words) * sizeof(uint32_t);
 }
 
 void ResidentLowering::AddRole(const Role& role, KernelSpec* spec) const {
@@ -289,7 +328,9 @@ Result<KernelCall> ResidentLowering::MakeCall(GpuArenas* arenas) {
   KernelCall call;
   call.out = {arenas->arena(y.arena), static_cast<uint32_t>(y.offset_bytes / sizeof(float))};
   KernelSpec spec{.name = "resident"};
+  const Teams teams = TeamsOf(row_limit_);
   const std::pair<const char*, uint32_t> numbers[] = {
+      {"LEAST_LANES", kLeastLanes},
       {"RANGES", kRanges},
       {"COLUMNS", columns_},
       {"LAYERS", layer_count_},
@@ -297,7 +338,7 @@ Result<KernelCall> ResidentLowering::MakeCall(GpuArenas* arenas) {
       {"KV_ROWS", qkv_.kv_head_count * qkv_.head_dim},
       {"FFN", ffn_rows_},
       {"HEADS", qkv_.head_count},
-      {"XS", StagedSize(Roles())},
+      {"XS", StagedSize()},
       {"BIASES", biases_},
       {"LEAST_WIDTH", model_.subgroup_min_size},
       {"ROTATED_DIM", qkv_.rotated_dim},
@@ -325,7 +366,8 @@ Result<KernelCall> ResidentLowering::MakeCall(GpuArenas* arenas) {
     spec.bindings.push_back(static_cast<KernelBinding>(static_cast<uint32_t>(kWeights0) + i));
   }
   constexpr std::string_view kWindowFiles[] = {"weights_1", "weights_2", "weights_3"};
-  spec.files = {"state", "dtype", kWindowFiles[windows_.size() - 1]};
+  spec.files = {"state", "dtype", kWindowFiles[windows_.size() - 1],
+                teams.rows > 1 ? "team_2" : "team_1"};
   for (DType dtype : dtypes_) {
     const std::string_view file = GetWeightPlanes(dtype).file;
     if (std::find(spec.files.begin(), spec.files.end(), file) == spec.files.end()) {
@@ -344,10 +386,14 @@ Result<KernelCall> ResidentLowering::MakeCall(GpuArenas* arenas) {
   call.windows = windows_;
   call.params[0] = call.out.offset;
   call.params[1] = frequencies_;
+  if (teams.rows > 1) {
+    call.params[2] = kMostResidentRows;
+    call.params[3] = static_cast<uint32_t>(single_teams_words());
+  }
   call.more_params = layer_params_;
   call.is_optional = true;
-  call.workload = {.fixed_count = kMostResidentWorkgroups};
-  TRY(arenas->AllocateRelay(uint64_t{relay_words()} * sizeof(uint32_t)));
+  call.workload = {.fixed_count = kMostResidentWorkgroups, .team_rows = teams.rows};
+  TRY(arenas->AllocateRelay(relay_bytes()));
   ComposeCall(std::move(spec), &call);
   return call;
 }
@@ -355,9 +401,9 @@ Result<KernelCall> ResidentLowering::MakeCall(GpuArenas* arenas) {
 }  // namespace
 
 Result<std::optional<ResidentCall>> LowerResident(const GpuModel& model, const Plan& plan,
-                                                  GpuArenas* arenas) {
+                                                  uint32_t row_limit, GpuArenas* arenas) {
   if (!model.uses_subgroups) return std::optional<ResidentCall>();
-  ResidentLowering lowering(model, plan);
+  ResidentLowering lowering(model, plan, row_limit);
   if (!lowering.FindLayers() || !lowering.ReadLayers()) return std::optional<ResidentCall>();
   ResidentCall resident;
   ASSIGN_OR_RETURN(resident.call, lowering.MakeCall(arenas));

@@ -1,8 +1,9 @@
-// The resident plan: the layers of a plan for one token as one dispatch whose workgroups run at the
+// The resident plan: the layers of a plan for a token as one dispatch whose workgroups run at the
 // same time and hand results on to each other (kernels/resident.wgsl). It serves where a token
-// costs more by being cut in dispatches than by its memory: small models. Non-goals: several rows,
-// layers of other ops than norm_qkv, attention, matmul_add, norm_gate_up, matmul_add. What is not
-// served has the chain of dispatches.
+// costs more by being cut in dispatches than by its memory: small models. Several rows are of two
+// teams of workgroups or more, each of which reads the weights for itself. Non-goals: layers of
+// other ops than norm_qkv, attention, matmul_add, norm_gate_up, matmul_add. What is not served has
+// the chain of dispatches.
 #pragma once
 
 #include <optional>
@@ -13,10 +14,12 @@
 
 namespace nonstop {
 
-// A GPU that runs fewer at the same time gets fewer.
+// Of a team. A GPU that runs fewer at the same time gets fewer.
 inline constexpr uint32_t kMostResidentWorkgroups = 128;
-// Of the relay: set by a run in which a workgroup has not got what it waited for.
-inline constexpr uint32_t kRelayGaveUpWord = 2;
+inline constexpr uint32_t kMostResidentRows = 8;
+// The relay begins with a word for each team, of one row and of several: set by a run in which a
+// workgroup has not got what it waited for.
+inline constexpr uint32_t kMostResidentTeams = 2 * kMostResidentRows;
 
 struct ResidentCall {
   KernelCall call;
@@ -25,8 +28,8 @@ struct ResidentCall {
   ActivationPlace x;  // in and out
 };
 
-// Nothing where the plan, the weights or the device do not allow it.
+// For up to `row_limit` rows. Nothing where the plan, the weights or the device do not allow it.
 Result<std::optional<ResidentCall>> LowerResident(const GpuModel& model, const Plan& plan,
-                                                  GpuArenas* arenas);
+                                                  uint32_t row_limit, GpuArenas* arenas);
 
 }  // namespace nonstop

@@ -21,6 +21,8 @@ struct Script {
   double resident_us = 500.0;
   uint32_t wrong_count = 0;   // resident runs of the trial that give other logits
   uint32_t left_to_host = 0;  // steps whose token is not chosen
+  uint32_t sequence_count = 1;
+  uint32_t fast_count = 100;  // numbers of rows (1, 2, 4, 8) that the resident plan is faster for
 };
 
 struct Outcome {
@@ -37,6 +39,7 @@ Outcome RunScript(Script script, bool is_software = false) {
   EngineOptions options;
   options.context_length = 300;
   options.prefill_chunk = 16;
+  options.max_sequence_count = script.sequence_count;
   auto engine =
       TestEngine::Load({TestDataPath("tiny/llama_tied.gguf")}, options, Loader::kMaxPieceBytes,
                        std::make_unique<WebGpuBackendFactory>(&gpu));
@@ -66,7 +69,9 @@ Outcome RunScript(Script script, bool is_software = false) {
       return;
     }
     if (count % kResidentDispatches != 0) return;  // the prompt's
-    test.clock().added_us += script.resident_us * count / kResidentDispatches;
+    const bool is_fast = outcome.resident_run_count < 2 * script.fast_count;
+    test.clock().added_us +=
+        (is_fast ? script.resident_us : 2.0 * script.chain_us) * count / kResidentDispatches;
     ++outcome.resident_run_count;
     if (outcome.resident_run_count > script.wrong_count) return;
     const float nan = NAN;
@@ -107,6 +112,25 @@ TEST(ResidentTrialTest, WhatIsNeverRightIsGivenUp) {
   const Outcome outcome = RunScript({.wrong_count = 100});
   EXPECT_FALSE(outcome.is_resident);
   EXPECT_EQ(outcome.resident_run_count, 5u);  // with 128, 64, 32, 16, 8 workgroups
+}
+
+TEST(ResidentTrialTest, SeveralRowsAreTriedToo) {
+  const Outcome outcome = RunScript({.sequence_count = 8});
+  EXPECT_TRUE(outcome.is_resident);
+  EXPECT_EQ(outcome.resident_run_count, 8u);  // compared and timed with 1, 2, 4 and 8 rows
+}
+
+TEST(ResidentTrialTest, MoreRowsThanItIsFasterForAreNotTried) {
+  const Outcome outcome = RunScript({.sequence_count = 8, .fast_count = 2});
+  EXPECT_TRUE(outcome.is_resident);
+  EXPECT_EQ(outcome.dispatches_per_token, kResidentDispatches + 2);
+  EXPECT_EQ(outcome.resident_run_count, 6u);
+}
+
+TEST(ResidentTrialTest, WhatIsNotFasterForOneRowIsNotTriedForMore) {
+  const Outcome outcome = RunScript({.sequence_count = 8, .fast_count = 0});
+  EXPECT_FALSE(outcome.is_resident);
+  EXPECT_EQ(outcome.resident_run_count, 2u);
 }
 
 TEST(ResidentTrialTest, ASoftwareAdapterIsNotTried) {

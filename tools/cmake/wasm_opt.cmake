@@ -18,8 +18,10 @@ endif()
 list(TRANSFORM features PREPEND "--enable-")
 set(passes ${LEVEL})
 if(LEVEL STREQUAL "-Oz")  # for a module without hot loops: control flow is built anew, too
-  set(passes --flatten --rereloop -Oz -Oz)
+  set(passes --flatten --rereloop -Oz -Oz -Oz)
 endif()
+# What is called most gets the short indices.
+list(APPEND passes --reorder-functions --reorder-globals)
 execute_process(COMMAND ${node} ${wasm_opt} ${features} ${passes} --low-memory-unused --strip-debug
                         --strip-target-features ${MODULE} -o ${MODULE}.opt
                 COMMAND_ERROR_IS_FATAL ANY)

@@ -2,6 +2,7 @@
 // row, or a row of each of two matrices, every LANES_ROLE-th block of 32 columns each.
 const BLOCKS_ROLE = COLUMNS_ROLE / 32u;
 const STRIDE_ROLE = BLOCKS_ROLE | 1u;  // odd, so that staging has no bank conflicts
+const XS_ROLE = 32u * STRIDE_ROLE;
 const ROWS_ROLE = WORKGROUP / LANES_ROLE;
 const SETS_ROLE = SET_ROWS_ROLE / ROWS_ROLE;
 const ROUNDS_ROLE = (BLOCKS_ROLE + LANES_ROLE - 1u) / LANES_ROLE;
@@ -20,33 +21,39 @@ fn fetch_rows_ROLE(layer: u32, matrix: u32, row: u32, lane: u32, raws: ptr<funct
     }
   }
 }
-fn product_of_ROLE(matrix: u32, m: u32, lane: u32, raws: ptr<function, Raws_ROLE>) -> f32 {
-  var sum = 0.0;
+
+// One matrix, or two side by side.
+fn add_products_ROLE(matrix: u32, lane: u32, raws: ptr<function, Raws_ROLE>, sums: ptr<function, Sums>) {
   for (var round = 0u; round < ROUNDS_ROLE; round++) {
     let block = round * LANES_ROLE + lane;
     if block < BLOCKS_ROLE {
-      sum += block_product(decode_ROLE(matrix + m, (*raws)[round * MATRICES_ROLE + m]), block, STRIDE_ROLE);
+      let a = decode_ROLE(matrix, (*raws)[round * MATRICES_ROLE]);
+      if MATRICES_ROLE == 1u {
+        (*sums).a += block_product(a, block, STRIDE_ROLE);
+      } else {
+        let b = decode_ROLE(matrix + 1u, (*raws)[(round + 1u) * MATRICES_ROLE - 1u]);
+        let products = block_products(a, b, block, STRIDE_ROLE);
+        (*sums).a += products.a;
+        (*sums).b += products.b;
+      }
     }
   }
-  return sum;
 }
-
-fn products_ROLE(matrix: u32, lane: u32, squared: f32, raws: ptr<function, Raws_ROLE>) -> vec3<f32> {
-  var products = vec3(product_of_ROLE(matrix, 0u, lane, raws), 0.0, squared);
-  if MATRICES_ROLE > 1u {
-    products.y = product_of_ROLE(matrix, 1u, lane, raws);
-  }
-  return products;
-}
-// Of a row's lanes, as far as shuffles reach; the squares of all lanes that they reach.
-fn add_lanes_ROLE(parts: vec3<f32>) -> vec3<f32> {
+// Of a weight row's lanes, as far as shuffles reach; the squares of all lanes that they reach. All at a time: one
+// shuffle after the other would take as long each.
+fn add_lanes_ROLE(parts: Sums) -> Sums {
   var sums = parts;
   for (var k = 1u; k < LANES_TOGETHER; k *= 2u) {
-    if HAS_NORM_ROLE == 0u {
-      sums.x += select(0.0, subgroupShuffleXor(sums.x, k), k < min(LANES_ROLE, subgroup_width));
-    } else {
-      let other = subgroupShuffleXor(sums, k);
-      sums += select(vec3<f32>(), other, vec3(vec2(k < min(LANES_ROLE, subgroup_width)), k < subgroup_width));
+    let is_of_row = k < min(LANES_ROLE, subgroup_width);
+    let a = subgroupShuffleXor(sums.a, k);
+    sums.a += select(TeamF32(), a, is_of_row);
+    if MATRICES_ROLE > 1u {
+      let b = subgroupShuffleXor(sums.b, k);
+      sums.b += select(TeamF32(), b, is_of_row);
+    }
+    if HAS_NORM_ROLE != 0u {
+      let squared = subgroupShuffleXor(sums.squared, k);
+      sums.squared += select(TeamF32(), squared, k < subgroup_width);
     }
   }
   return sums;
@@ -65,29 +72,32 @@ fn run_ROLE(layer: u32, first_set: u32, count: u32, local: u32, raws: ptr<functi
   let place = local / LANES_ROLE;
   for (var row_set = first_set; row_set < SETS_ROLE; row_set += count) {
     let rows = rows_ROLE(row_set);
-    if row_set != first_set {
-      fetch_rows_ROLE(layer, rows.matrix, rows.begin + place, lane, raws);
-    }
     // Looked at before the rest, and again should it not have been there.
     let operand_row = rows.begin + min(local, ROWS_ROLE - 1u);
     var operand = operand_ROLE(layer, operand_row);
-    var squared = 0.0;
+    var sums = Sums();  // without "=" Tint does not make it zero again in the next iteration
     if row_set == first_set {
-      squared = stage_ROLE(layer, local);
+      stage_ROLE(layer, local, &sums);
     }
-    while waits(operand != 0u) {
+    while waits(are_there(operand)) {
       operand = operand_ROLE(layer, operand_row);
     }
     workgroupBarrier();
-    let sums = add_lanes_ROLE(products_ROLE(rows.matrix, lane, squared, raws));
+    add_products_ROLE(rows.matrix, lane, raws, &sums);
+    if row_set + count < SETS_ROLE {
+      let next = rows_ROLE(row_set + count);
+      fetch_rows_ROLE(layer, next.matrix, next.begin + place, lane, raws);
+    }
+    sums = add_lanes_ROLE(sums);
     let reached = min(LANES_ROLE, together());
     if local % reached == 0u {
-      for (var m = 0u; m < MATRICES_ROLE; m++) {
-        partials[m * WORKGROUP + local / reached] = sums[m];
+      partials[local / reached] = sums.a;
+      if MATRICES_ROLE > 1u {
+        partials[PARTIALS + local / reached] = sums.b;
       }
     }
     if HAS_NORM_ROLE != 0u && row_set == first_set && local % together() == 0u {
-      square_parts[local / together()] = sums.z;
+      square_parts[local / together()] = sums.squared;
     }
     workgroupBarrier();
     if local < ROWS_ROLE {

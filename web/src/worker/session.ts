@@ -236,6 +236,8 @@ export class Session {
     const { core, player } = opened;
     this.#pumping = true;
     try {
+      // Requests that came together begin together: their prompts are read in one run.
+      await yieldToMessages();
       while (this.#running.size > 0) {
         const state = core.pump(kPumpBudgetUs);
         for (const event of core.takeEvents()) this.#deliver(opened, event);
