@@ -14,7 +14,10 @@ uint32_t Workload::TeamCount(uint32_t row_count) const {
 }
 
 std::array<uint32_t, 3> Workload::Workgroups(uint32_t row_count) const {
-  if (team_rows > 0) return SpreadWorkgroups(uint64_t{fixed_count} * TeamCount(row_count));
+  if (team_rows > 0) {
+    const uint32_t teams = TeamCount(row_count);
+    return SpreadWorkgroups(uint64_t{teams} * std::min(fixed_count, most_together / teams));
+  }
   const uint64_t units = uint64_t{row_count} * units_per_row;
   const uint64_t workgroups = DivideRoundUp<uint64_t>(units, units_per_workgroup) + spare_count;
   return SpreadWorkgroups(fixed_count * workgroups);

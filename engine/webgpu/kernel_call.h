@@ -24,8 +24,8 @@ struct ActivationPlace {
 // How many workgroups a run needs: those of `fixed_count` kinds of work, each for
 // rows * units_per_row units, of which a workgroup does so many, and `spare_count` more, since the
 // units are of that many more sets and no workgroup has units of two. Or, where `team_rows` is not
-// 0, `fixed_count` for each team of up to so many rows; rows are shared evenly by the fewest teams,
-// two where there are two rows.
+// 0, `fixed_count` for each team of up to so many rows, or fewer so that all teams have at most
+// `most_together`; rows are shared evenly by the fewest teams, two where there are two rows.
 struct Workload {
   RowSpace row_space = RowSpace::kTokens;
   uint32_t fixed_count = 1;
@@ -33,6 +33,7 @@ struct Workload {
   uint32_t units_per_row = 1;
   uint32_t units_per_workgroup = 1;
   uint32_t team_rows = 0;
+  uint32_t most_together = UINT32_MAX;
 
   uint32_t TeamCount(uint32_t row_count) const;
   std::array<uint32_t, 3> Workgroups(uint32_t row_count) const;

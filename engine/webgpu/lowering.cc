@@ -191,16 +191,14 @@ Status GpuProgram::BindCache(GpuBufferId params) {
   return {};
 }
 
-uint32_t GpuProgram::SetResidentWorkgroups(uint32_t most, uint32_t most_together) {
-  uint32_t count = most;
+void GpuProgram::SetResidentWorkgroups(uint32_t of_team, uint32_t most_together) {
   for (Call& call : calls_) {
     Workload& workload = call.kernel.workload;
     if (workload.team_rows == 0) continue;
-    count = std::min(most, most_together / workload.TeamCount(row_limit_));
-    workload.fixed_count = count;
+    workload.fixed_count = of_team;
+    workload.most_together = most_together;
   }
   row_count_ = 0;
-  return count;
 }
 
 bool GpuProgram::HasPipelines() const {

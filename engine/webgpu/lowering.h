@@ -40,9 +40,8 @@ class GpuProgram {
   // The dispatches of a run, with those that choose the next tokens if `chooses` (of decode
   // programs only); valid until the next call.
   std::span<const GpuDispatch> Dispatches(uint32_t row_count, uint32_t output_count, bool chooses);
-  // How many workgroups a team gets: `most`, or fewer so that all teams have at most
-  // `most_together`. Returns it.
-  uint32_t SetResidentWorkgroups(uint32_t most, uint32_t most_together);
+  // How many workgroups a team gets, and all teams at most.
+  void SetResidentWorkgroups(uint32_t of_team, uint32_t most_together);
   bool HasPipelines() const;  // all of them, ready
   size_t dispatch_count() const { return calls_.size(); }
   size_t bind_group_count() const { return groups_.size(); }

@@ -168,8 +168,11 @@ TEST(Lowering, RowsAreSharedByTeams) {
   for (uint32_t rows = 1; rows <= 8; ++rows) {
     EXPECT_EQ(workload.Workgroups(rows)[0], 10 * counts[rows - 1]) << rows;
   }
+  workload.most_together = 32;
+  EXPECT_EQ(workload.Workgroups(6)[0], 30u);
+  EXPECT_EQ(workload.Workgroups(8)[0], 32u);
   workload.team_rows = 1;
-  EXPECT_EQ(workload.Workgroups(5)[0], 50u);
+  EXPECT_EQ(workload.Workgroups(5)[0], 30u);  // six each
 }
 
 TEST(Lowering, ReadsBackTheLogitsOfWantedRowsOnly) {

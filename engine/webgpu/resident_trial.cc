@@ -66,7 +66,8 @@ Status ResidentTrial::Submit(GpuProgram* program, uint32_t repeat_count,
 }
 
 Status ResidentTrial::TryResident(GpuProgram* program, uint32_t workgroup_count) {
-  workgroup_count_ = program->SetResidentWorkgroups(workgroup_count, kMostTogether);
+  workgroup_count_ = workgroup_count;
+  program->SetResidentWorkgroups(workgroup_count, kMostTogether);
   constexpr uint32_t kNone[kMostResidentTeams] = {};
   TRY(model_.gpu->Upload(arenas_.relay(), 0, std::as_bytes(std::span(kNone))));
   return Submit(program, 1, &given_);
